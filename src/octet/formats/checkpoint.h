@@ -1,0 +1,52 @@
+// A model on disk: a folder (config.json, safetensors, tokenizer.json) or a GGUF file. Weights have Hugging Face names whatever the file.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/base/error.h"
+#include "octet/base/file.h"
+#include "octet/formats/gguf.h"
+#include "octet/formats/model_config.h"
+#include "octet/formats/stored_tensor.h"
+
+namespace octet::formats {
+
+class Checkpoint {
+ public:
+  // path: a folder, a .gguf file, or the first part of a split GGUF. Checks config, index and headers; reads no weights.
+  static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& path);
+  virtual ~Checkpoint() = default;
+
+  const ModelConfig& config() const { return config_; }
+  const GenerationDefaults& generation() const { return generation_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // A weight by its Hugging Face name ("model.layers.0.self_attn.q_proj.weight"); null where the file has none.
+  virtual const StoredTensor* find(std::string_view name) const = 0;
+  // How the file spells that name, for messages: "blk.0.attn_q.weight" in a GGUF file.
+  virtual std::string source_name(std::string_view name) const = 0;
+  // The file a message should name for a missing weight.
+  virtual std::string where() const = 0;
+  // Bytes of all weights, for progress and memory planning.
+  virtual std::int64_t weight_bytes() const = 0;
+  // Asks the system to read ahead / drop a tensor's pages.
+  virtual void prefetch(const StoredTensor& tensor) const = 0;
+  virtual void release(const StoredTensor& tensor) const = 0;
+
+  // Text side. A GGUF file carries its own vocabulary and template; a folder has tokenizer.json and tokenizer_config.json or chat_template.jinja.
+  virtual const GgufFile* gguf() const { return nullptr; }
+  std::optional<std::filesystem::path> tokenizer_json;   // where there is one
+  std::optional<std::string> chat_template;              // Jinja source
+  std::optional<std::string> bos_token, eos_token;       // as text, for the template
+
+ protected:
+  std::filesystem::path path_;
+  ModelConfig config_;
+  GenerationDefaults generation_;
+};
+
+}  // namespace octet::formats

@@ -1,0 +1,78 @@
+// Text to token ids and back, exactly as the reference libraries do it.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/base/error.h"
+
+namespace octet::formats {
+class GgufFile;
+}
+
+namespace octet::text {
+
+using TokenId = std::int32_t;
+
+struct EncodeOptions {
+  bool add_special = true;    // run the post-processor: BOS, EOS and so on
+  bool parse_special = true;  // strings of special tokens in the text become those tokens; false: they are plain text
+};
+
+// A part of a rendered prompt: what the template wrote, or what a client supplied. Special tokens are matched in template parts only.
+struct TextSpan {
+  std::size_t begin = 0, end = 0;  // bytes of the rendered text
+  bool is_data = false;
+};
+
+// Immutable after loading; all calls are thread-safe.
+class Tokenizer {
+ public:
+  // tokenizer.json as text. An unsupported component is an error that names it.
+  static Result<std::unique_ptr<Tokenizer>> from_json(std::string_view json);
+  // The vocabulary inside a GGUF file (tokenizer.ggml.*).
+  static Result<std::unique_ptr<Tokenizer>> from_gguf(const formats::GgufFile& file);
+
+  virtual ~Tokenizer() = default;
+
+  // Token ids of UTF-8 text. Errors: text that is not UTF-8, a pattern that hits its retry limit.
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+  // Token ids of a rendered chat prompt: no special token comes out of a data span. Spans cover the text, in order. Adds no BOS or EOS.
+  virtual Result<std::vector<TokenId>> encode_rendered(std::string_view text, std::span<const TextSpan> spans) const = 0;
+
+  // The text of all ids at once; invalid bytes become U+FFFD as the reference does. Ids outside the vocabulary give nothing.
+  virtual std::string decode(std::span<const TokenId> ids, bool skip_special = true) const = 0;
+
+  // One past the largest id.
+  virtual TokenId vocabulary_size() const = 0;
+  // The token as the vocabulary spells it ("Ġthe"), or nothing for an id that has no token.
+  virtual std::optional<std::string> token(TokenId id) const = 0;
+  virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
+  virtual bool is_special(TokenId id) const = 0;
+};
+
+// Turns ids into text one at a time. Never gives half a character; the sum of all pushes and flush equals decode() of the whole.
+class Detokenizer {
+ public:
+  // The tokenizer must outlive it. context: ids before the stream; their text is not given out but the stream continues it.
+  Detokenizer(const Tokenizer& tokenizer, bool skip_special, std::span<const TokenId> context = {});
+  Detokenizer(Detokenizer&&) noexcept;
+  Detokenizer& operator=(Detokenizer&&) noexcept;
+  ~Detokenizer();
+
+  // The text that became certain with this id; valid UTF-8, often empty.
+  std::string push(TokenId id);
+  // What is still held back: an unfinished character comes out as U+FFFD.
+  std::string flush();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octet::text
