@@ -15,10 +15,12 @@
 namespace octet::formats {
 
 // Integers of every width arrive as int64 or uint64, floats as double. Arrays of arrays are skipped when read.
-using GgufArray = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string_view>, std::vector<bool>>;
+using GgufArray =
+    std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string_view>, std::vector<bool>>;
 struct GgufValue {
-  std::variant<std::int64_t, std::uint64_t, double, bool, std::string_view, GgufArray> value;  // strings point into the file
-  std::string_view type;             // as stored, for messages: "u32", "string", "array of i32"
+  std::variant<std::int64_t, std::uint64_t, double, bool, std::string_view, GgufArray>
+      value;              // strings point into the file
+  std::string_view type;  // as stored, for messages: "u32", "string", "array of i32"
 };
 
 class GgufFile {
@@ -29,7 +31,8 @@ class GgufFile {
   static Result<GgufFile> parse(std::span<const std::byte> bytes, std::string where);
 
   const GgufValue* find(std::string_view key) const;
-  // Typed access: a missing key gives nullopt-like NotFound errors that name the key; a wrong type is an error that names key and type.
+  // Typed access: a missing key gives nullopt-like NotFound errors that name the key; a wrong type is an error that
+  // names key and type.
   Result<std::int64_t> integer(std::string_view key) const;
   Result<double> number(std::string_view key) const;
   Result<std::string> string(std::string_view key) const;

@@ -15,7 +15,8 @@ class SafetensorsFile {
   // Errors name the file and, where one is at fault, the tensor.
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
   // Reads only the header of bytes already in memory; `where` stands in messages. For tests and fuzzing.
-  static Result<std::map<std::string, StoredTensor, std::less<>>> parse(std::span<const std::byte> bytes, std::string_view where);
+  static Result<std::map<std::string, StoredTensor, std::less<>>> parse(std::span<const std::byte> bytes,
+                                                                        std::string_view where);
 
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const MappedFile& file() const { return file_; }
