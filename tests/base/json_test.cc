@@ -34,7 +34,8 @@ TEST(ParseJson, LimitsDepthSizeAndCount) {
 }
 
 TEST(ParseJson, RefusesWhatIsNoJson) {
-  for (const char* text : {"", " ", "{", "[1,]", "{} {}", "nan", "'a'", "\xEF\xBB\xBF{}", "\"\xFF\"", "\"\\ud800\"", "[1]x"}) {
+  for (const char* text :
+       {"", " ", "{", "[1,]", "{} {}", "nan", "'a'", "\xEF\xBB\xBF{}", "\"\xFF\"", "\"\\ud800\"", "[1]x"}) {
     EXPECT_FALSE(parse_json(text)) << text;
   }
   EXPECT_FALSE(parse_json(std::string_view("{\0}", 3)));

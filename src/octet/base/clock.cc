@@ -5,7 +5,8 @@
 namespace octet {
 
 std::int64_t SteadyClock::now_ns() const {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 const SteadyClock& SteadyClock::instance() {

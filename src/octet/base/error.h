@@ -43,15 +43,15 @@ inline std::unexpected<Error> within(std::string_view context, Error error) {
 #define OCTET_CONCAT(a, b) OCTET_CONCAT_INNER(a, b)
 
 // OCTET_TRY(auto x, call()): x takes the value, or the enclosing function returns the error.
-#define OCTET_TRY(declaration, ...)                                                        \
-  auto OCTET_CONCAT(octet_try_, __LINE__) = (__VA_ARGS__);                                 \
-  if (!OCTET_CONCAT(octet_try_, __LINE__)) [[unlikely]]                                    \
-    return std::unexpected(std::move(OCTET_CONCAT(octet_try_, __LINE__)).error());         \
+#define OCTET_TRY(declaration, ...)                                                \
+  auto OCTET_CONCAT(octet_try_, __LINE__) = (__VA_ARGS__);                         \
+  if (!OCTET_CONCAT(octet_try_, __LINE__)) [[unlikely]]                            \
+    return std::unexpected(std::move(OCTET_CONCAT(octet_try_, __LINE__)).error()); \
   declaration = *std::move(OCTET_CONCAT(octet_try_, __LINE__))
 
 // The same for a Result<void>.
-#define OCTET_TRY_VOID(...)                                                                       \
-  do {                                                                                            \
-    if (auto octet_try_result = (__VA_ARGS__); !octet_try_result) [[unlikely]]                    \
-      return std::unexpected(std::move(octet_try_result).error());                                \
+#define OCTET_TRY_VOID(...)                                                    \
+  do {                                                                         \
+    if (auto octet_try_result = (__VA_ARGS__); !octet_try_result) [[unlikely]] \
+      return std::unexpected(std::move(octet_try_result).error());             \
   } while (false)

@@ -71,7 +71,8 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
       top.value[top.key] = std::move(value);
     } else {
       // The key is new: append without ordered_json's linear search.
-      top.value.get_ref<Json::object_t&>().Json::object_t::Container::emplace_back(std::move(top.key), std::move(value));
+      top.value.get_ref<Json::object_t&>().Json::object_t::Container::emplace_back(std::move(top.key),
+                                                                                   std::move(value));
     }
     return true;
   }

@@ -13,13 +13,13 @@ using Json = nlohmann::ordered_json;
 
 struct JsonLimits {
   std::size_t max_bytes = std::size_t{64} << 20;
-  int max_depth = 64;                     // nested arrays and objects
-  std::size_t max_values = 10'000'000;    // keys and values together
+  int max_depth = 64;                   // nested arrays and objects
+  std::size_t max_values = 10'000'000;  // keys and values together
   bool allow_duplicate_keys = false;
 };
 
-// Parses exactly one JSON value. Errors say what is wrong and at which byte: not UTF-8, a duplicate key (named), too deep, too large, text after
-// the value.
+// Parses exactly one JSON value. Errors say what is wrong and at which byte: not UTF-8, a duplicate key (named), too
+// deep, too large, text after the value.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
 
 // As compact text. Strings that are no valid UTF-8 come out with U+FFFD: what is sent is always valid JSON.

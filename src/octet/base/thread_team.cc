@@ -38,7 +38,7 @@ std::uint32_t wait_while_equal(const std::atomic<std::uint32_t>& value, std::uin
 }  // namespace
 
 struct ThreadTeam::Shared {
-  alignas(64) std::atomic<std::uint32_t> epoch{0};  // one job per value
+  alignas(64) std::atomic<std::uint32_t> epoch{0};    // one job per value
   alignas(64) std::atomic<std::uint32_t> pending{0};  // members still in the job
   alignas(64) std::atomic<std::int64_t> next{0};      // parallel_for: first index not taken
   const FunctionRef<void(int)>* body = nullptr;

@@ -19,7 +19,8 @@ class ThreadTeam {
 
   int size() const { return size_; }
 
-  // Calls body(member) once on every member and returns when all are done. One caller at a time; not from inside a body.
+  // Calls body(member) once on every member and returns when all are done. One caller at a time; not from inside a
+  // body.
   void run(FunctionRef<void(int member)> body);
 
   // Splits [0, count) into chunks of `grain` that members take as they become free: body(member, begin, end).

@@ -4,8 +4,8 @@ namespace octet {
 namespace {
 
 struct Lead {
-  int length;                  // bytes of the character; 0: no lead byte
-  unsigned char low, high;     // range of the second byte
+  int length;               // bytes of the character; 0: no lead byte
+  unsigned char low, high;  // range of the second byte
 };
 
 Lead lead_of(unsigned char byte) {

@@ -7,9 +7,9 @@
 namespace octet {
 
 struct Utf8Prefix {
-  std::size_t complete = 0;    // bytes of valid, complete characters at the start
-  bool cut_short = false;      // what follows may still become a character when more bytes come
-  std::size_t invalid = 0;     // else: bytes of the maximal invalid part that follows (0 at the end of the text)
+  std::size_t complete = 0;  // bytes of valid, complete characters at the start
+  bool cut_short = false;    // what follows may still become a character when more bytes come
+  std::size_t invalid = 0;   // else: bytes of the maximal invalid part that follows (0 at the end of the text)
 };
 
 // The longest valid prefix and what stands behind it (Unicode 15, table 3-7: no surrogates, no overlong forms).

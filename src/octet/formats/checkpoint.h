@@ -1,4 +1,5 @@
-// A model on disk: a folder (config.json, safetensors, tokenizer.json) or a GGUF file. Weights have Hugging Face names whatever the file.
+// A model on disk: a folder (config.json, safetensors, tokenizer.json) or a GGUF file. Weights have Hugging Face names
+// whatever the file.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -17,7 +18,8 @@ namespace octet::formats {
 
 class Checkpoint {
  public:
-  // path: a folder, a .gguf file, or the first part of a split GGUF. Checks config, index and headers; reads no weights.
+  // path: a folder, a .gguf file, or the first part of a split GGUF. Checks config, index and headers; reads no
+  // weights.
   static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& path);
   virtual ~Checkpoint() = default;
 
@@ -37,11 +39,12 @@ class Checkpoint {
   virtual void prefetch(const StoredTensor& tensor) const = 0;
   virtual void release(const StoredTensor& tensor) const = 0;
 
-  // Text side. A GGUF file carries its own vocabulary and template; a folder has tokenizer.json and tokenizer_config.json or chat_template.jinja.
+  // Text side. A GGUF file carries its own vocabulary and template; a folder has tokenizer.json and
+  // tokenizer_config.json or chat_template.jinja.
   virtual const GgufFile* gguf() const { return nullptr; }
-  std::optional<std::filesystem::path> tokenizer_json;   // where there is one
-  std::optional<std::string> chat_template;              // Jinja source
-  std::optional<std::string> bos_token, eos_token;       // as text, for the template
+  std::optional<std::filesystem::path> tokenizer_json;  // where there is one
+  std::optional<std::string> chat_template;             // Jinja source
+  std::optional<std::string> bos_token, eos_token;      // as text, for the template
 
  protected:
   std::filesystem::path path_;

@@ -23,18 +23,18 @@ struct RopeConfig {
 };
 
 struct ModelConfig {
-  std::string architecture;            // Hugging Face class: "LlamaForCausalLM"
+  std::string architecture;  // Hugging Face class: "LlamaForCausalLM"
   std::int64_t hidden_size = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t intermediate_size = 0;
-  std::int64_t vocab_size = 0;         // rows of the embedding
+  std::int64_t vocab_size = 0;  // rows of the embedding
   std::int64_t max_positions = 0;
   double norm_epsilon = 1e-6;
   RopeConfig rope;
   bool tied_embeddings = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
-  DType dtype = DType::kBF16;          // torch_dtype; F32, F16 or BF16
+  DType dtype = DType::kBF16;  // torch_dtype; F32, F16 or BF16
   std::optional<std::int32_t> bos_token;
   std::vector<std::int32_t> eos_tokens;  // config, then generation_config
 };

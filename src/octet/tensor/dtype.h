@@ -6,10 +6,39 @@
 namespace octet {
 
 enum class DType : std::uint8_t {
-  kF64, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kF8E8M0, kF4E2M1,
-  kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool,
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+  kF4E2M1,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool,
   // GGUF block types; layouts in block_formats.h
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K, kIQ4_NL, kIQ4_XS, kIQ3_S, kIQ2_S, kMXFP4,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kIQ3_S,
+  kIQ2_S,
+  kMXFP4,
 };
 
 struct DTypeInfo {

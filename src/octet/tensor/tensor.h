@@ -1,4 +1,5 @@
-// Tensors: an owning buffer, and the trivially copyable view that travels. Host compilers for devices read this header: C++20 only.
+// Tensors: an owning buffer, and the trivially copyable view that travels. Host compilers for devices read this header:
+// C++20 only.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -26,10 +27,14 @@ struct TensorView {
     return count;
   }
   template <typename T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   // Row i of the outermost dimension, for plain types.
   template <typename T>
-  T* row(std::int64_t i) const { return static_cast<T*>(data) + i * strides[0]; }
+  T* row(std::int64_t i) const {
+    return static_cast<T*>(data) + i * strides[0];
+  }
   // The first `rows` rows.
   TensorView first(std::int64_t rows) const {
     TensorView view = *this;
@@ -54,7 +59,9 @@ class Tensor {
   const TensorView& view() const { return view_; }
   std::size_t bytes() const { return bytes_; }
   template <typename T>
-  T* data() const { return view_.as<T>(); }
+  T* data() const {
+    return view_.as<T>();
+  }
 
  private:
   TensorView view_;

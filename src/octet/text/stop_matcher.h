@@ -13,10 +13,12 @@ class StopMatcher {
   explicit StopMatcher(std::vector<std::string> stops, bool include = false);
 
   struct Output {
-    std::string text;                  // safe to give out
-    std::optional<std::string> matched;  // the stop string that ended the stream: the earliest match, the longest of those that start there
+    std::string text;  // safe to give out
+    std::optional<std::string>
+        matched;  // the stop string that ended the stream: the earliest match, the longest of those that start there
   };
-  // Holds back only the longest suffix that may still become a stop string, and never half a character. After a match nothing more comes out.
+  // Holds back only the longest suffix that may still become a stop string, and never half a character. After a match
+  // nothing more comes out.
   Output push(std::string_view piece);
   // The end of the stream: what was held back.
   std::string flush();

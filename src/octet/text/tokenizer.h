@@ -24,7 +24,8 @@ struct EncodeOptions {
   bool parse_special = true;  // strings of special tokens in the text become those tokens; false: they are plain text
 };
 
-// A part of a rendered prompt: what the template wrote, or what a client supplied. Special tokens are matched in template parts only.
+// A part of a rendered prompt: what the template wrote, or what a client supplied. Special tokens are matched in
+// template parts only.
 struct TextSpan {
   std::size_t begin = 0, end = 0;  // bytes of the rendered text
   bool is_data = false;
@@ -42,10 +43,13 @@ class Tokenizer {
 
   // Token ids of UTF-8 text. Errors: text that is not UTF-8, a pattern that hits its retry limit.
   virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
-  // Token ids of a rendered chat prompt: no special token comes out of a data span. Spans cover the text, in order. Adds no BOS or EOS.
-  virtual Result<std::vector<TokenId>> encode_rendered(std::string_view text, std::span<const TextSpan> spans) const = 0;
+  // Token ids of a rendered chat prompt: no special token comes out of a data span. Spans cover the text, in order.
+  // Adds no BOS or EOS.
+  virtual Result<std::vector<TokenId>> encode_rendered(std::string_view text,
+                                                       std::span<const TextSpan> spans) const = 0;
 
-  // The text of all ids at once; invalid bytes become U+FFFD as the reference does. Ids outside the vocabulary give nothing.
+  // The text of all ids at once; invalid bytes become U+FFFD as the reference does. Ids outside the vocabulary give
+  // nothing.
   virtual std::string decode(std::span<const TokenId> ids, bool skip_special = true) const = 0;
 
   // One past the largest id.
@@ -56,10 +60,12 @@ class Tokenizer {
   virtual bool is_special(TokenId id) const = 0;
 };
 
-// Turns ids into text one at a time. Never gives half a character; the sum of all pushes and flush equals decode() of the whole.
+// Turns ids into text one at a time. Never gives half a character; the sum of all pushes and flush equals decode() of
+// the whole.
 class Detokenizer {
  public:
-  // The tokenizer must outlive it. context: ids before the stream; their text is not given out but the stream continues it.
+  // The tokenizer must outlive it. context: ids before the stream; their text is not given out but the stream continues
+  // it.
   Detokenizer(const Tokenizer& tokenizer, bool skip_special, std::span<const TokenId> context = {});
   Detokenizer(Detokenizer&&) noexcept;
   Detokenizer& operator=(Detokenizer&&) noexcept;

@@ -1,0 +1,116 @@
+// The step contract: what the scheduler asks of an executor, and what comes back. A plan is one flat buffer, copied
+// between processes as bytes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "octet/ops/sampling.h"
+#include "octet/text/tokenizer.h"
+
+namespace octet::engine {
+
+using text::TokenId;
+using BlockId = std::int32_t;
+using SlotId =
+    std::int32_t;  // a sequence's seat in the executor: its last token, sampling parameters, row of the block tables
+constexpr std::int32_t kFromSlot =
+    -1;  // "the token this slot sampled in the step before", which the host may not know yet
+
+// Consecutive rows of one sequence; a prefill chunk and a decode are the same thing.
+struct Span {
+  SlotId slot = 0;
+  std::int32_t first_position = 0;  // absolute; keys and values go to block_table(slot)[position / block_size]
+  std::int32_t rows = 0;
+  std::int32_t tokens_at = 0;  // offset into the plan's tokens, or kFromSlot (then rows is 1)
+  std::int32_t logits_rows =
+      0;  // how many last rows need logits: 0 inside a prefill, else 1; a row with logits is sampled
+};
+struct BlockUpdate {  // block_table(slot, group)[index] = block
+  SlotId slot;
+  std::int32_t group;
+  std::int32_t index;
+  BlockId block;
+};
+struct SamplingUpdate {  // set when a sequence takes a slot, changed by exception; position is filled in per step
+  SlotId slot;
+  ops::SamplingRow sampling;
+};
+
+struct StepHeader {
+  std::uint64_t step = 0;
+  std::int32_t rows = 0;                                                        // of all spans
+  std::int32_t spans = 0, tokens = 0, block_updates = 0, sampling_updates = 0;  // counts
+  std::uint32_t spans_at = 0, tokens_at = 0, block_updates_at = 0, sampling_updates_at = 0,
+                bytes = 0;  // offsets from the header
+};
+static_assert(std::is_trivially_copyable_v<StepHeader> && std::is_trivially_copyable_v<Span> &&
+              std::is_trivially_copyable_v<BlockUpdate> && std::is_trivially_copyable_v<SamplingUpdate>);
+
+// Reads a plan. Trusts its bytes: they come from PlanBuilder.
+class StepPlan {
+ public:
+  explicit StepPlan(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  const StepHeader& header() const;
+  std::span<const Span> spans() const;
+  std::span<const TokenId> tokens() const;
+  std::span<const BlockUpdate> block_updates() const;
+  std::span<const SamplingUpdate> sampling_updates() const;
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+// Collects a plan's parts and lays them out flat. Reused from step to step; allocates only while it grows.
+class PlanBuilder {
+ public:
+  void clear(std::uint64_t step);
+  std::int32_t add_tokens(std::span<const TokenId> tokens);  // offset for Span::tokens_at
+  void add(const Span& span);
+  void add(const BlockUpdate& update);
+  void add(const SamplingUpdate& update);
+  std::int32_t rows() const { return rows_; }
+  std::size_t spans() const { return spans_.size(); }
+  StepPlan finish();  // valid until the next clear
+
+ private:
+  std::uint64_t step_ = 0;
+  std::int32_t rows_ = 0;
+  std::vector<Span> spans_;
+  std::vector<TokenId> tokens_;
+  std::vector<BlockUpdate> block_updates_;
+  std::vector<SamplingUpdate> sampling_updates_;
+  std::vector<std::byte> flat_;
+};
+
+// Per span of the plan, in its order.
+struct SpanResult {
+  SlotId slot = 0;
+  std::int32_t produced = 0;   // tokens: 0 while a prefill goes on, else 1
+  std::int32_t tokens_at = 0;  // offset into StepResult::tokens
+};
+struct StepResult {
+  std::uint64_t step = 0;
+  bool interrupted = false;  // stopped by interrupt(): nothing was produced, all spans stand where they stood
+  std::span<const SpanResult> spans;
+  std::span<const TokenId> tokens;
+};
+
+struct Ticket {
+  std::uint64_t step = 0;
+};
+
+// Owns the device and holds no policy. One thread calls it.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual Ticket submit(
+      StepPlan plan) = 0;  // copies the plan and returns at once; step n + 1 may be submitted before n is collected
+  virtual StepResult collect(Ticket ticket) = 0;  // in order; blocks; valid until the next collect
+  virtual void interrupt() = 0;                   // the running step may end early; see StepResult::interrupted
+};
+
+}  // namespace octet::engine

@@ -1,0 +1,45 @@
+// A replica: scheduler and executor driven by one thread, requests in from any thread, outputs out through sinks.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "octet/base/clock.h"
+#include "octet/base/error.h"
+#include "octet/engine/batch.h"
+#include "octet/engine/request.h"
+#include "octet/engine/scheduler.h"
+#include "octet/engine/stats.h"
+#include "octet/text/tokenizer.h"
+
+namespace octet::engine {
+
+struct EngineConfig {
+  SchedulerConfig scheduler;
+  std::int32_t vocabulary_size = 0;  // ids a client may name
+  int steps_in_flight = 1;           // 2: the next step is planned while one runs
+  std::uint64_t seed = 0;            // for requests without one
+};
+
+class Engine {
+ public:
+  // tokenizer may be null (no text, no stop strings); it and the clock must outlive the engine. Starts its thread.
+  Engine(const EngineConfig& config, std::unique_ptr<Executor> executor, const text::Tokenizer* tokenizer,
+         const Clock& clock = SteadyClock::instance());
+  ~Engine();  // ends all requests with kAbort
+
+  // Thread-safe. kExhausted: queue full. kInvalid: never fits, an id outside the vocabulary. The sink may be called
+  // before submit returns, gets one output with a finish reason per choice, and is not called again after the last of
+  // them.
+  Result<RequestId> submit(Request request);
+  void cancel(RequestId id);  // thread-safe; unknown ids are ignored
+  // No new requests (kExhausted); returns when all running ones have ended or the deadline passed.
+  void drain(std::int64_t deadline_ns);
+  EngineStats stats() const;  // thread-safe
+  const EngineConfig& config() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octet::engine

@@ -1,0 +1,55 @@
+// A replica from a path: checkpoint, tokenizer, template, model, KV pool, executor and engine, in the order that finds
+// faults early.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "octet/base/error.h"
+#include "octet/engine/engine.h"
+#include "octet/formats/model_config.h"
+#include "octet/text/chat_template.h"
+#include "octet/text/tokenizer.h"
+
+namespace octet::engine {
+
+struct ReplicaOptions {
+  std::filesystem::path model;
+  std::optional<std::filesystem::path> tokenizer;  // file or folder; else the model's own
+  bool skip_tokenizer = false;                     // token ids in and out only
+  std::optional<std::string> chat_template;        // Jinja source; else the model's own
+  std::string dtype = "auto";                      // auto, float32, bfloat16, float16
+  int threads = 0;                                 // 0: what the process may use
+  std::optional<std::int64_t> kv_cache_bytes;      // else a share of the free memory
+  double memory_share = 0.5;                       // of the memory free under the cgroup's limit, for weights and KV
+  std::int32_t block_size = 16;
+  std::optional<std::int32_t> max_model_len;  // else the model's, or what the pool holds
+  std::int32_t max_num_seqs = 64;
+  std::optional<std::int32_t> max_num_batched_tokens;  // else chosen at warm-up so that a step lasts at most 250 ms
+  bool prefix_caching = true;
+  SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;
+  std::int32_t max_waiting = 1024;
+  std::uint64_t seed = 0;
+  std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;  // bytes while loading
+};
+
+struct Replica {
+  formats::ModelConfig config;
+  formats::GenerationDefaults generation;
+  std::unique_ptr<text::Tokenizer> tokenizer;       // null with skip_tokenizer
+  std::optional<text::ChatTemplate> chat_template;  // none: chat is refused with a reason
+  std::string bos_token, eos_token;                 // as text, for the template
+  std::int32_t max_model_len = 0;
+  std::int64_t kv_tokens = 0;  // the pool's size
+  std::int64_t weight_bytes = 0, kv_bytes = 0;
+  std::string backend;             // "cpu/avx2, 2 threads"
+  std::unique_ptr<Engine> engine;  // declared last: it uses the tokenizer
+};
+
+// Errors name the file, field or flag. Ends with a real forward pass, so that a replica that was loaded can serve.
+Result<std::unique_ptr<Replica>> load_replica(const ReplicaOptions& options);
+
+}  // namespace octet::engine

@@ -1,0 +1,58 @@
+// A request as the engine sees it, and what it gives back.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octet/text/tokenizer.h"
+
+namespace octet::engine {
+
+using text::TokenId;
+using RequestId = std::uint64_t;  // never used twice
+
+struct SamplingParams {
+  float temperature = 1.0f;  // 0: greedy
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  std::int32_t top_k = 0;             // 0: off
+  std::optional<std::uint64_t> seed;  // none: drawn per request
+  std::int32_t max_tokens = 16;       // at least 1
+  bool ignore_eos = false;
+  std::vector<TokenId> stop_token_ids;  // besides the model's own end-of-sequence ids
+  std::vector<std::string> stop;        // need a tokenizer
+  bool include_stop_in_output = false;
+  bool skip_special_tokens = true;
+};
+
+enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kAbort, kError };
+
+// What a sequence gained in one step.
+struct Output {
+  RequestId request = 0;
+  std::int32_t choice = 0;  // index of the sequence in its request
+  std::vector<TokenId> tokens;
+  std::string text;  // valid UTF-8; empty without a tokenizer
+  FinishReason finish = FinishReason::kNone;
+  std::optional<std::string> stop_string;  // what ended it, for kStop
+  std::optional<TokenId> stop_token;
+  std::string error;  // for kError
+  // With every output, so that usage is right at any end:
+  std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+};
+// Called on the engine's thread: must not block, must not call the engine.
+using OutputSink = std::function<void(Output&&)>;
+
+struct Request {
+  std::vector<TokenId> prompt;  // at least one token, ids inside the vocabulary
+  SamplingParams sampling;
+  std::int32_t choices = 1;      // sequences: n
+  std::int32_t priority = 0;     // lower runs first, under --scheduling-policy priority
+  std::uint64_t cache_salt = 0;  // part of the prefix cache's key
+  bool want_text = true;         // detokenize
+  OutputSink sink;
+};
+
+}  // namespace octet::engine

@@ -1,0 +1,120 @@
+// The operations a model is made of. A back end implements the primitives; composite ops have a default made of them,
+// which it may override. Every op is enqueued on a Stream and may return before it ran; the CPU's runs at once. Host
+// compilers for devices read this header: C++20 only.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "octet/ops/batch.h"
+#include "octet/ops/sampling.h"
+#include "octet/tensor/tensor.h"
+
+namespace octet::ops {
+
+// The order of work on one device. Back ends derive from it and keep what their ops need: threads, scratch memory.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void synchronize() = 0;  // returns when all enqueued work is done
+};
+
+// A weight matrix in the back end's own packed layout, in its stored width: outputs x inputs, with an optional bias.
+class Linear {
+ public:
+  virtual ~Linear() = default;
+  std::int64_t outputs() const { return outputs_; }
+  std::int64_t inputs() const { return inputs_; }
+  std::int64_t bytes() const { return bytes_; }  // device memory
+
+ protected:
+  std::int64_t outputs_ = 0, inputs_ = 0, bytes_ = 0;
+};
+
+// One stored matrix that goes into a Linear: host memory, any DType that the back end computes with.
+struct LinearPart {
+  TensorView weight;  // [outputs, inputs], row major
+  TensorView bias;    // [outputs] F32, F16 or BF16; data null: none
+};
+
+// How wide a linear layer keeps its inputs.
+enum class Activations : std::uint8_t {
+  kFloat32,  // exact: --dtype float32
+  kDefault,  // integer weight formats quantise them per token and block of K (docs/numerics.md); float formats keep
+             // float32
+};
+
+struct AttentionSpec {
+  std::int32_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int32_t block_size = 0;
+  float scale = 0;  // of the scores
+};
+
+// What happens between the QKV projection and the cache: optional RMSNorm per head, rotary embedding, write.
+struct QkvSpec {
+  AttentionSpec attention;
+  TensorView q_norm, k_norm;  // [head_dim] F32; data null: none
+  float norm_epsilon = 0;
+  TensorView rope_cos_sin;  // [positions, rotary_dim] F32: cosines of rotary_dim / 2 frequencies, then sines; scaling
+                            // and attention factor folded in
+  std::int32_t rotary_dim = 0;
+  bool rope_interleaved = false;  // pairs are (2i, 2i + 1), else (i, i + rotary_dim / 2)
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  // "cpu/avx2"
+  virtual std::unique_ptr<Stream> create_stream() = 0;
+
+  // ---- at load time
+  // Whether linear() computes with this stored type.
+  virtual bool can_pack(DType type) const = 0;
+  // Packs parts one under the other (same inputs; types may differ) with all threads of the stream. Copies; the parts
+  // may go away.
+  virtual std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) = 0;
+
+  // ---- primitives. Activations are F32, [rows, width], rows possibly strided.
+  // out[r] = row tokens[r] of the table (a Linear of vocabulary x hidden). Ids are valid.
+  virtual void embed(Stream& stream, const Linear& table, TensorView tokens, TensorView out) = 0;
+  // out = x / sqrt(mean(x^2) + epsilon) * weight. out may be x.
+  virtual void rms_norm(Stream& stream, TensorView x, TensorView weight, float epsilon, TensorView out) = 0;
+  // x += delta.
+  virtual void add(Stream& stream, TensorView x, TensorView delta) = 0;
+  // out[r, o] = sum_k in[r, k] * weight[o, k] + bias[o].
+  virtual void linear(Stream& stream, const Linear& weight, TensorView in, TensorView out) = 0;
+  // Rows of qkv are [heads + 2 kv_heads, head_dim]: normalises and rotates q in place, k on its way into the cache,
+  // writes v as it is. Keys and values are rounded to the cache's type at batch.block_tables[group][slot][position /
+  // block_size].
+  virtual void qk_norm_rope_write(Stream& stream, const QkvSpec& spec, TensorView qkv, const Batch& batch,
+                                  std::size_t group, KvLayer cache) = 0;
+  // Causal attention of every row over its sequence's cache, the current rows included. q: [rows, heads, head_dim]
+  // inside qkv (strided rows); out: [rows, heads * head_dim]. Splits and their order are fixed by position
+  // (docs/numerics.md).
+  virtual void attention(Stream& stream, const AttentionSpec& spec, TensorView q, const Batch& batch, std::size_t group,
+                         KvLayer cache, TensorView out) = 0;
+  // out = silu(gate) * up, where a row of gate_up is gate then up, each `out` wide.
+  virtual void silu_mul(Stream& stream, TensorView gate_up, TensorView out) = 0;
+  // out[i] = in[rows[i]].
+  virtual void gather_rows(Stream& stream, TensorView in, TensorView rows, TensorView out) = 0;
+  // Draws one token per row of logits; see sampling.h.
+  virtual void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) = 0;
+
+  // ---- composite ops
+  // x += delta; out = rms_norm(x).
+  virtual void add_norm(Stream& stream, TensorView x, TensorView delta, TensorView weight, float epsilon,
+                        TensorView out);
+  // qkv = linear(in), then qk_norm_rope_write. `in` is normalised already.
+  virtual void qkv_rope_write(Stream& stream, const Linear& weight, const QkvSpec& spec, TensorView in,
+                              const Batch& batch, std::size_t group, KvLayer cache, TensorView qkv);
+  // out = down(silu(gate(in)) * up(in)); gate_up and act are scratch of the right widths.
+  virtual void gate_up_act_down(Stream& stream, const Linear& gate_up_weight, const Linear& down_weight, TensorView in,
+                                TensorView gate_up, TensorView act, TensorView out);
+};
+
+// The CPU: threads >= 1 (see topology::inspect_machine). The instruction set is chosen here, at run time; isa "auto",
+// or one of "scalar", "avx2", "avx512" to force it (tests). Null when the machine cannot run it.
+std::unique_ptr<Backend> make_cpu_backend(int threads, std::string_view isa = "auto");
+
+}  // namespace octet::ops
