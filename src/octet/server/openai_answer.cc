@@ -18,7 +18,8 @@ constexpr std::string_view kFingerprint = "octet-" OCTET_VERSION;
 void append_ids(std::string& out, std::span<const text::TokenId> ids) {
   out += '[';
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    fmt::format_to(std::back_inserter(out), i == 0 ? "{}" : ",{}", ids[i]);
+    if (i > 0) out += ',';
+    fmt::format_to(std::back_inserter(out), "{}", ids[i]);
   }
   out += ']';
 }
@@ -80,8 +81,9 @@ AnswerBuilder::AnswerBuilder(AnswerFormat format)
   const bool chat = format_.kind == ApiKind::kChat;
   chunk_head_ = "data: {\"id\":";
   append_json_string(chunk_head_, format_.id);
-  fmt::format_to(std::back_inserter(chunk_head_), ",\"object\":\"{}\",\"created\":{},\"model\":",
-                 chat ? "chat.completion.chunk" : "text_completion", format_.created);
+  fmt::format_to(std::back_inserter(chunk_head_),
+                 ",\"object\":\"{}\",\"created\":{},\"model\":", chat ? "chat.completion.chunk" : "text_completion",
+                 format_.created);
   append_json_string(chunk_head_, format_.model);
   chunk_head_ += ",\"choices\":[";
 }
@@ -178,8 +180,9 @@ std::string AnswerBuilder::whole() const {
   const bool chat = format_.kind == ApiKind::kChat;
   std::string out = "{\"id\":";
   append_json_string(out, format_.id);
-  fmt::format_to(std::back_inserter(out), ",\"object\":\"{}\",\"created\":{},\"model\":",
-                 chat ? "chat.completion" : "text_completion", format_.created);
+  fmt::format_to(std::back_inserter(out),
+                 ",\"object\":\"{}\",\"created\":{},\"model\":", chat ? "chat.completion" : "text_completion",
+                 format_.created);
   append_json_string(out, format_.model);
   out += ",\"choices\":[";
   for (std::int32_t i = 0; i < format_.choices(); ++i) {

@@ -19,10 +19,10 @@ struct AnswerFormat {
   std::int64_t created = 0;
   std::int32_t prompts = 1, choices_per_prompt = 1;
   bool stream = false, include_usage = false, continuous_usage = false, return_token_ids = false;
-  bool cached_tokens = false;                           // usage tells them
-  std::vector<std::string> echo;                        // per prompt; empty: none
-  std::vector<std::vector<text::TokenId>> prompt_ids;   // per prompt, with return_token_ids
-  std::vector<text::TokenId> stop_token_ids;            // those that the request named
+  bool cached_tokens = false;                          // usage tells them
+  std::vector<std::string> echo;                       // per prompt; empty: none
+  std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, with return_token_ids
+  std::vector<text::TokenId> stop_token_ids;           // those that the request named
 
   std::int32_t choices() const { return prompts * choices_per_prompt; }
 };

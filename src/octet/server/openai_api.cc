@@ -66,7 +66,7 @@ void OpenAiApi::State::prepare(ApiKind kind, const std::string& body, const std:
 }
 
 HttpResponse OpenAiApi::State::models() {
-  auto model = service.admit();
+  auto model = service.available();
   if (!model) return error_response(model.error());
   Json body;
   body["object"] = "list";
@@ -76,7 +76,7 @@ HttpResponse OpenAiApi::State::models() {
 }
 
 HttpResponse OpenAiApi::State::one_model(std::string_view name) {
-  auto model = service.admit();
+  auto model = service.available();
   if (!model) return error_response(model.error());
   if (!service.serves(name)) return error_response(model_not_found(name, service.names_text()));
   return json_response(model_card(std::string(name), service, **model));
@@ -105,10 +105,11 @@ void OpenAiApi::add_routes(Router& router) {
   router.add("GET", "/ping", alive);
   router.add("POST", "/ping", alive);
   router.add("GET", "/ready", [state](HttpRequest&&, Wake) {
-    auto model = state->service.admit_probe();
+    auto model = state->service.available();
     return Answer(model ? HttpResponse{} : error_response(model.error()));
   });
-  router.add("GET", "/version", [](HttpRequest&&, Wake) { return Answer(json_response({{"version", OCTET_VERSION}})); });
+  router.add("GET", "/version",
+             [](HttpRequest&&, Wake) { return Answer(json_response({{"version", OCTET_VERSION}})); });
   router.add("GET", "/metrics", [state](HttpRequest&&, Wake) {
     return Answer(HttpResponse{200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(state->service), {}});
   });

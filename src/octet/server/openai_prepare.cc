@@ -43,8 +43,7 @@ class Preparation {
     if (replica_.tokenizer == nullptr && !request_.sampling.stop.empty()) {
       return std::unexpected(bad_value("stop", "stop strings need a tokenizer, and this server runs without one"));
     }
-    const bool by_priority =
-        replica_.engine->config().scheduler.policy == engine::SchedulerConfig::Policy::kPriority;
+    const bool by_priority = replica_.engine->config().scheduler.policy == engine::SchedulerConfig::Policy::kPriority;
     if (request_.priority != 0 && !by_priority) {
       return std::unexpected(bad_value("priority", "priority needs a server with --scheduling-policy priority"));
     }
@@ -134,10 +133,10 @@ class Preparation {
   ApiResult<> check_text(std::string_view text) const {
     const std::size_t limit = static_cast<std::size_t>(replica_.max_model_len) * longest_token_;
     if (text.size() <= limit) return {};
-    return std::unexpected(bad_value("input_tokens", fmt::format("the prompt has {} bytes, at least {} tokens; the "
-                                                                 "context holds {}",
-                                                                 text.size(), text.size() / longest_token_,
-                                                                 replica_.max_model_len)));
+    return std::unexpected(
+        bad_value("input_tokens", fmt::format("the prompt has {} bytes, at least {} tokens; the "
+                                              "context holds {}",
+                                              text.size(), text.size() / longest_token_, replica_.max_model_len)));
   }
 
   const engine::Replica& replica_;
@@ -166,8 +165,7 @@ AnswerFormat answer_format(const GenerationRequest& request, const Service& serv
 ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
                                               const ServedModel& model, const ApiOptions& options) {
   OCTET_TRY(Json parsed, parse_body(body));
-  OCTET_TRY(GenerationRequest request,
-            parse_generation_request(kind, std::move(parsed), model.replica->generation));
+  OCTET_TRY(GenerationRequest request, parse_generation_request(kind, std::move(parsed), model.replica->generation));
   if (!request.model.empty() && !service.serves(request.model)) {
     return std::unexpected(model_not_found(request.model, service.names_text()));
   }

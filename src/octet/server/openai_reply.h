@@ -42,8 +42,8 @@ class GenerationReply final : public Reply {
   void cancel_all();
 
   std::shared_ptr<Mailbox> mailbox_;
-  std::shared_ptr<ServedModel> model_;     // set before the mailbox opens
-  std::optional<AnswerBuilder> builder_;   // likewise; then used on the connection's thread only
+  std::shared_ptr<ServedModel> model_;    // set before the mailbox opens
+  std::optional<AnswerBuilder> builder_;  // likewise; then used on the connection's thread only
   bool head_sent_ = false, ended_ = false;
 };
 

@@ -37,19 +37,22 @@ void Service::publish(std::unique_ptr<engine::Replica> replica) {
 
 void Service::begin_drain() { draining_ = true; }
 
-bool Service::ready() const { return !draining_ && model() != nullptr; }
-
 std::shared_ptr<ServedModel> Service::model() const {
   const std::lock_guard lock(mutex_);
   return model_;
 }
 
-ApiResult<std::shared_ptr<ServedModel>> Service::admit() {
+ApiResult<std::shared_ptr<ServedModel>> Service::available() const {
   std::shared_ptr<ServedModel> model = this->model();
-  if (model && !draining_) return model;
-  ++unavailable_;
-  return std::unexpected(
-      unavailable(draining_ ? "the server is shutting down" : "the model is still loading", kRetrySeconds));
+  if (draining_) return std::unexpected(unavailable("the server is shutting down", kRetrySeconds));
+  if (!model) return std::unexpected(unavailable("the model is still loading", kRetrySeconds));
+  return model;
+}
+
+ApiResult<std::shared_ptr<ServedModel>> Service::admit() {
+  auto model = available();
+  if (!model) ++unavailable_;
+  return model;
 }
 
 bool Service::serves(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }

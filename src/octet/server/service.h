@@ -27,16 +27,16 @@ class Service {
   void publish(std::unique_ptr<engine::Replica> replica);  // it can serve from here on
   void begin_drain();                                      // no new requests from here on
 
-  bool ready() const;
   // Null while loading. Stays the same once it is there.
   std::shared_ptr<ServedModel> model() const;
-  // The model if a new request may come, else 503 with Retry-After.
+  // The model if a new request may come, else 503 with Retry-After. admit() counts refusals.
+  ApiResult<std::shared_ptr<ServedModel>> available() const;
   ApiResult<std::shared_ptr<ServedModel>> admit();
   void count_full_queue() { ++full_queue_; }
 
   const std::vector<std::string>& names() const { return names_; }
   bool serves(std::string_view name) const;
-  std::string names_text() const;                 // for messages
+  std::string names_text() const;                    // for messages
   std::int64_t created() const { return created_; }  // Unix time
   std::uint64_t rejected_unavailable() const { return unavailable_; }
   std::uint64_t rejected_full_queue() const { return full_queue_; }
