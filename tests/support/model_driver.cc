@@ -101,10 +101,9 @@ bool ModelDriver::forward(std::span<const Piece> pieces, int layers, Logits* log
   const std::int64_t vocabulary = model_->config().vocab_size;
   const auto logits_rows = static_cast<std::int64_t>(rows.logits.size());
   Tensor out(DType::kF32, {logits_rows, vocabulary});
-  const bool finished = model_->forward(*stream_, {.batch = &batch,
-                                                   .caches = caches_,
-                                                   .logits = out.view(),
-                                                   .interrupted = [&] { return layers-- <= 0; }});
+  const bool finished = model_->forward(
+      *stream_,
+      {.batch = &batch, .caches = caches_, .logits = out.view(), .interrupted = [&] { return layers-- <= 0; }});
   stream_->synchronize();
   for (std::int64_t i = 0; i < logits_rows && logits != nullptr; ++i) {
     const float* row = out.view().row<float>(i);
