@@ -1,6 +1,7 @@
 // One draw per row, as a function of logits and parameters alone. Parameters are arrays on the device, so that rows of
-// any kind share a batch.
+// any kind share a batch. Host compilers for devices read this header: C++20 only.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -8,25 +9,32 @@
 
 namespace octet::ops {
 
-// temperature 0 is exactly argmax (lowest id among equals). Filters apply in this order: temperature, top_k, top_p,
-// min_p, as vLLM does.
+// A temperature below kGreedyBelow is exactly argmax (lowest id among equals), as in vLLM. Otherwise the filters apply
+// in vLLM's order: temperature, min_p (relative to the likeliest token), top_k, then top_p over the probabilities that
+// are left. Among equal logits the lower id ranks first, so top_k keeps exactly k and top_k 1 is argmax. No filter
+// leaves less than one token. A logit that is NaN or -infinity is never drawn while another one is left.
 struct SamplingRow {
   float temperature = 1.0f;
-  float top_p = 1.0f;      // 1: off
-  float min_p = 0.0f;      // 0: off
-  std::int32_t top_k = 0;  // 0: off
-  std::uint64_t seed = 0;  // the draw is a function of (seed, position) alone; a sequence folds its index into its seed
+  float top_p = 1.0f;         // from 1: off
+  float min_p = 0.0f;         // 0: off
+  std::int32_t top_k = 0;     // 0: off
+  std::uint64_t seed = 0;     // the draw is a function of (seed, position) alone; see fold_seed
   std::int64_t position = 0;  // of the token that is drawn
 };
 static_assert(std::is_trivially_copyable_v<SamplingRow>);
+
+constexpr float kGreedyBelow = 1e-5f;
 
 struct SamplingBatch {
   TensorView rows;    // [n] SamplingRow, as bytes (U8 [n, sizeof(SamplingRow)])
   TensorView tokens;  // out: [n] I32
 };
 
-// The counter-based generator behind the draw: uniform in [0, 1) from (seed, position). Philox 4x32-10 (Salmon et al.,
-// SC 2011).
-float uniform_draw(std::uint64_t seed, std::int64_t position);
+// The counter-based generator behind the draw: Philox 4x32-10 (Salmon et al., SC 2011).
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
+// Uniform in [0, 1), 53 bits: the seed is the key, the position the counter.
+double uniform_draw(std::uint64_t seed, std::int64_t position);
+// The seed of a request's sequence number `choice`: the first keeps the request's own.
+std::uint64_t fold_seed(std::uint64_t seed, std::int32_t choice);
 
 }  // namespace octet::ops
