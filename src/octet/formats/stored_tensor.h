@@ -14,7 +14,7 @@ struct StoredTensor {
   std::string name;  // as the file spells it
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;  // outermost first
-  std::span<const std::byte> data;  // row major; into the mapped file
+  std::span<const std::byte> data;  // row major; into the mapped file, at any alignment
 };
 
 }  // namespace octet::formats

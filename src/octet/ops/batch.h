@@ -20,7 +20,8 @@ struct Batch {
   std::span<const TensorView> block_tables;  // per cache group: [slots, blocks of the longest sequence] I32
 };
 
-// The keys and values of one layer: block b, KV head h, token t of the block: [blocks, kv_heads, block_size, head_dim].
+// The keys and values of one layer: [blocks, kv_heads, block_size, head_dim]. The order inside a block of one head is
+// the back end's own (the CPU's keys lie transposed); a block moves only as a whole.
 struct KvLayer {
   TensorView keys, values;  // F32, F16 or BF16
 };

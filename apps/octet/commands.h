@@ -1,0 +1,6 @@
+// The subcommands: each parses its flags and calls one function. argv[0] is the command's own name; the value is the
+// exit status.
+#pragma once
+
+int pull_command(int argc, char** argv);
+int serve_command(int argc, char** argv);

@@ -1,0 +1,323 @@
+#include "octet/ops/cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "octet/ops/cpu/paged.h"
+
+namespace octet::ops::cpu {
+namespace {
+
+constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
+constexpr std::int64_t kTileQueries = 12;  // queries (rows times heads of a group) that share a read of the cache
+constexpr std::int64_t kValueChunk = 32;   // positions whose values are widened at once
+constexpr std::int64_t kItemsPerThread = 4;
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Consecutive rows of one sequence that go through attention together.
+struct RowTile {
+  std::int32_t first_row, rows;
+  std::int32_t positions;  // keys that its longest row sees
+};
+
+// A sum over keys that is not divided by its weight yet; out: [width] beside it.
+struct Partial {
+  float max, sum;
+};
+
+// Adds a later split to the sum of the earlier ones: the one function behind every order of work.
+void merge(const Kernels& kernels, Partial& total, float* total_out, const Partial& split, const float* split_out,
+           std::int64_t width) {
+  if (total.sum == 0) {
+    total = split;
+    std::memcpy(total_out, split_out, static_cast<std::size_t>(width) * sizeof(float));
+    return;
+  }
+  const float max = std::max(total.max, split.max);
+  const float total_scale = std::exp(total.max - max), split_scale = std::exp(split.max - max);
+  kernels.blend(total_out, total_scale, split_out, split_scale, width);
+  total.sum = total.sum * total_scale + split.sum * split_scale;
+  total.max = max;
+}
+
+class Attention {
+ public:
+  Attention(const Kernels& kernels, const AttentionSpec& spec, TensorView q, const Batch& batch, std::size_t group,
+            KvLayer cache, TensorView out)
+      : kernels_(kernels),
+        spec_(spec),
+        q_(q),
+        out_(out),
+        cache_(cache),
+        paged_(spec, batch, group, cache),
+        group_(spec.heads / spec.kv_heads),
+        width_(round_up(spec.head_dim, kPanel)),
+        tile_rows_(std::max<std::int64_t>(1, kTileQueries / group_)) {}
+
+  void run(CpuStream& stream);
+
+ private:
+  // One member's scratch memory.
+  struct Work {
+    float* queries;   // [tile queries][head_dim], scaled
+    float* scores;    // [tile queries][256]
+    float* wide;      // [head_dim][16] keys, or [32][width] values
+    float* split;     // [tile queries][width]
+    float* total;     // [tile queries][width]
+    Partial* splits;  // [tile queries]
+    Partial* totals;  // [tile queries]
+  };
+  std::int64_t tile_queries() const { return tile_rows_ * group_; }
+  std::int64_t work_floats() const;
+  Work work_at(float* base) const;
+
+  std::int64_t cut_tiles(RowTile* tiles) const;
+  void load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const;
+  const float* keys_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
+                       float* wide, std::int64_t* stride) const;
+  const float* values_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
+                         float* wide) const;
+  // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
+  // none of them gets a sum of 0.
+  void run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const;
+  void write_out(const RowTile& tile, std::int64_t kv_head, std::int64_t query, const Partial& total,
+                 const float* sums) const;
+
+  void run_whole(CpuStream& stream, const RowTile* tiles, std::int64_t count);
+  void run_divided(CpuStream& stream, const RowTile* tiles, std::int64_t count, std::int64_t splits);
+
+  const Kernels& kernels_;
+  const AttentionSpec& spec_;
+  TensorView q_, out_;
+  KvLayer cache_;
+  PagedCache paged_;
+  std::int64_t group_;  // query heads per KV head
+  std::int64_t width_;  // head_dim in whole panels
+  std::int64_t tile_rows_;
+};
+
+std::int64_t Attention::work_floats() const {
+  const std::int64_t wide = std::max<std::int64_t>(spec_.head_dim * kPanel, kValueChunk * width_);
+  return tile_queries() * (round_up(spec_.head_dim, kPanel) + kSplit + 2 * width_ + 4) + wide + kPanel;
+}
+
+Attention::Work Attention::work_at(float* base) const {
+  const std::int64_t queries = tile_queries();
+  Work work;
+  work.queries = base;
+  work.scores = work.queries + queries * round_up(spec_.head_dim, kPanel);
+  work.wide = work.scores + queries * kSplit;
+  work.split = work.wide + std::max<std::int64_t>(spec_.head_dim * kPanel, kValueChunk * width_);
+  work.total = work.split + queries * width_;
+  work.splits = reinterpret_cast<Partial*>(work.total + queries * width_);
+  work.totals = work.splits + queries;
+  return work;
+}
+
+std::int64_t Attention::cut_tiles(RowTile* tiles) const {
+  std::int64_t count = 0;
+  for (std::int64_t row = 0; row < q_.dims[0];) {
+    std::int64_t end = row + 1;
+    std::int64_t positions = paged_.position(row) + 1;
+    while (end < q_.dims[0] && end - row < tile_rows_ && paged_.span(end) == paged_.span(row)) {
+      positions = std::max(positions, paged_.position(end) + 1);
+      ++end;
+    }
+    tiles[count++] = {static_cast<std::int32_t>(row), static_cast<std::int32_t>(end - row),
+                      static_cast<std::int32_t>(positions)};
+    row = end;
+  }
+  return count;
+}
+
+void Attention::load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const {
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    const float* from = q_.row<const float>(tile.first_row + r) + kv_head * group_ * spec_.head_dim;
+    for (std::int64_t head = 0; head < group_; ++head) {
+      kernels_.scale(from + head * spec_.head_dim, spec_.scale, spec_.head_dim,
+                     queries + (r * group_ + head) * spec_.head_dim);
+    }
+  }
+}
+
+// Keys of 16 positions with positions in lanes. Lanes from `end` on hold anything; blocks past it are not touched.
+const float* Attention::keys_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position,
+                                std::int64_t end, float* wide, std::int64_t* stride) const {
+  const DType type = cache_.keys.dtype;
+  const std::int64_t block_size = spec_.block_size;
+  for (std::int64_t lane = 0; lane < kPanel;) {
+    const std::int64_t at = position + lane;
+    if (at >= end) break;
+    const std::int64_t token = at % block_size;
+    const std::int64_t run = std::min<std::int64_t>(kPanel - lane, block_size - token);
+    const std::byte* keys = paged_.keys(paged_.block(table, at), kv_head);
+    if (type == DType::kF32 && run == kPanel) {
+      *stride = block_size;
+      return reinterpret_cast<const float*>(keys) + token;
+    }
+    kernels_.widen(type, keys + bytes_of(type, token), block_size, spec_.head_dim, run, wide + lane, kPanel);
+    lane += run;
+  }
+  *stride = kPanel;
+  return wide;
+}
+
+// Values of `count` positions as rows of width_, padded with zeros.
+const float* Attention::values_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position,
+                                  std::int64_t count, float* wide) const {
+  const DType type = cache_.values.dtype;
+  const std::int64_t head_dim = spec_.head_dim;
+  for (std::int64_t i = 0; i < count;) {
+    const std::int64_t token = (position + i) % spec_.block_size;
+    const std::int64_t run = std::min<std::int64_t>(count - i, spec_.block_size - token);
+    const std::byte* values =
+        paged_.values(paged_.block(table, position + i), kv_head) + bytes_of(type, token * head_dim);
+    float* to = wide + i * width_;
+    kernels_.widen(type, values, head_dim, run, head_dim, to, width_);
+    for (std::int64_t t = 0; t < run && head_dim < width_; ++t) {
+      std::fill(to + t * width_ + head_dim, to + (t + 1) * width_, 0.0f);
+    }
+    i += run;
+  }
+  return wide;
+}
+
+void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const {
+  const std::int32_t* table = paged_.table(tile.first_row);
+  const std::int64_t begin = split * kSplit;
+  const std::int64_t count = std::min<std::int64_t>(kSplit, tile.positions - begin);
+  const std::int64_t padded = round_up(count, kPanel);
+  const std::int64_t queries = tile.rows * group_;
+
+  for (std::int64_t query = 0; query < queries; ++query) {
+    std::fill_n(work.scores + query * kSplit, padded, 0.0f);
+    std::fill_n(work.split + query * width_, width_, 0.0f);
+  }
+  for (std::int64_t i = 0; i < count; i += kPanel) {
+    std::int64_t stride = kPanel;
+    const float* keys = keys_at(table, kv_head, begin + i, begin + count, work.wide, &stride);
+    kernels_.multiply(keys, stride, spec_.head_dim, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
+  }
+  for (std::int64_t query = 0; query < queries; ++query) {
+    const std::int64_t seen = std::min(paged_.position(tile.first_row + query / group_) + 1 - begin, kSplit);
+    float* scores = work.scores + query * kSplit;
+    work.splits[query] = {-std::numeric_limits<float>::infinity(), 0.0f};
+    if (seen <= 0) {
+      std::fill_n(scores, padded, 0.0f);
+    } else {
+      kernels_.softmax(scores, seen, padded, &work.splits[query].max, &work.splits[query].sum);
+    }
+  }
+  for (std::int64_t i = 0; i < count; i += kValueChunk) {
+    const std::int64_t chunk = std::min(kValueChunk, count - i);
+    const float* values = values_at(table, kv_head, begin + i, chunk, work.wide);
+    for (std::int64_t d = 0; d < width_; d += kPanel) {
+      kernels_.multiply(values + d, width_, chunk, work.scores + i, kSplit, queries, work.split + d, width_);
+    }
+  }
+}
+
+void Attention::write_out(const RowTile& tile, std::int64_t kv_head, std::int64_t query, const Partial& total,
+                          const float* sums) const {
+  const std::int64_t head = kv_head * group_ + query % group_;
+  float* out = out_.row<float>(tile.first_row + query / group_) + head * spec_.head_dim;
+  kernels_.scale(sums, 1.0f / total.sum, spec_.head_dim, out);
+}
+
+// A task is a tile and a KV head, with all its splits one after the other.
+void Attention::run_whole(CpuStream& stream, const RowTile* tiles, std::int64_t count) {
+  const CpuStream::PerMember scratch = stream.per_member(work_floats());
+  const std::int64_t tasks = count * spec_.kv_heads;
+  stream.team().parallel_for(tasks, 1, [&](int member, std::int64_t first, std::int64_t last) {
+    const Work work = work_at(scratch.of(member));
+    for (std::int64_t task = first; task < last; ++task) {
+      // Late rows of a prompt see most keys: they go first, so that the threads end together.
+      const RowTile& tile = tiles[count - 1 - task / spec_.kv_heads];
+      const std::int64_t kv_head = task % spec_.kv_heads;
+      load_queries(tile, kv_head, work.queries);
+      const std::int64_t queries = tile.rows * group_;
+      for (std::int64_t query = 0; query < queries; ++query) work.totals[query] = {0.0f, 0.0f};
+      for (std::int64_t split = 0; split * kSplit < tile.positions; ++split) {
+        run_split(tile, kv_head, split, work);
+        for (std::int64_t query = 0; query < queries; ++query) {
+          if (work.splits[query].sum == 0) continue;
+          merge(kernels_, work.totals[query], work.total + query * width_, work.splits[query],
+                work.split + query * width_, width_);
+        }
+      }
+      for (std::int64_t query = 0; query < queries; ++query) {
+        write_out(tile, kv_head, query, work.totals[query], work.total + query * width_);
+      }
+    }
+  });
+}
+
+// Few tiles with long contexts: a task is a tile, a KV head and a split; a second pass merges.
+void Attention::run_divided(CpuStream& stream, const RowTile* tiles, std::int64_t count, std::int64_t splits) {
+  const CpuStream::PerMember scratch = stream.per_member(work_floats());
+  const std::int64_t pairs = count * spec_.kv_heads;
+  const std::int64_t queries = tile_queries();
+  const std::int64_t unit = queries * (width_ + 2);  // of floats: sums, then Partials
+  // Sized for the longest sequence, so that a growing context allocates nothing.
+  const std::int64_t most_splits = (paged_.capacity() + kSplit - 1) / kSplit;
+  const std::int64_t most_pairs = kItemsPerThread * stream.team().size();
+  float* parts = stream.partials().reserve<float>(most_pairs * most_splits * unit);
+  const auto part_at = [&](std::int64_t pair, std::int64_t split) { return parts + (pair * splits + split) * unit; };
+  const auto partials_of = [&](float* part) { return reinterpret_cast<Partial*>(part + queries * width_); };
+
+  stream.team().parallel_for(pairs * splits, 1, [&](int member, std::int64_t first, std::int64_t last) {
+    Work work = work_at(scratch.of(member));
+    for (std::int64_t task = first; task < last; ++task) {
+      const std::int64_t pair = task / splits, split = task % splits;
+      const RowTile& tile = tiles[pair / spec_.kv_heads];
+      if (split * kSplit >= tile.positions) continue;
+      load_queries(tile, pair % spec_.kv_heads, work.queries);
+      work.split = part_at(pair, split);
+      work.splits = partials_of(work.split);
+      run_split(tile, pair % spec_.kv_heads, split, work);
+    }
+  });
+  stream.team().parallel_for(pairs, 1, [&](int, std::int64_t first, std::int64_t last) {
+    for (std::int64_t pair = first; pair < last; ++pair) {
+      const RowTile& tile = tiles[pair / spec_.kv_heads];
+      float* total = part_at(pair, 0);
+      Partial* totals = partials_of(total);
+      for (std::int64_t query = 0; query < tile.rows * group_; ++query) {
+        for (std::int64_t split = 1; split * kSplit < tile.positions; ++split) {
+          float* part = part_at(pair, split);
+          if (partials_of(part)[query].sum == 0) continue;
+          merge(kernels_, totals[query], total + query * width_, partials_of(part)[query], part + query * width_,
+                width_);
+        }
+        write_out(tile, pair % spec_.kv_heads, query, totals[query], total + query * width_);
+      }
+    }
+  });
+}
+
+void Attention::run(CpuStream& stream) {
+  if (q_.dims[0] == 0) return;
+  auto* tiles = stream.tiles().reserve<RowTile>(q_.dims[0]);
+  const std::int64_t count = cut_tiles(tiles);
+  std::int64_t positions = 0;
+  for (std::int64_t i = 0; i < count; ++i) positions = std::max<std::int64_t>(positions, tiles[i].positions);
+  const std::int64_t splits = (positions + kSplit - 1) / kSplit;
+  const int threads = stream.team().size();
+  if (threads > 1 && splits > 1 && count * spec_.kv_heads <= kItemsPerThread * threads) {
+    run_divided(stream, tiles, count, splits);
+  } else {
+    run_whole(stream, tiles, count);
+  }
+}
+
+}  // namespace
+
+void attention(CpuStream& stream, const Kernels& kernels, const AttentionSpec& spec, TensorView q, const Batch& batch,
+               std::size_t group, KvLayer cache, TensorView out) {
+  Attention(kernels, spec, q, batch, group, cache, out).run(stream);
+}
+
+}  // namespace octet::ops::cpu

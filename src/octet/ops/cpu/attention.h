@@ -1,0 +1,17 @@
+// Attention over the paged cache, and the way of keys and values into it.
+//
+// Inside a block and head, keys lie transposed ([head_dim][block_size]) and values as rows ([block_size][head_dim]):
+// both products then run with outputs in lanes over contiguous memory.
+#pragma once
+#include "octet/ops/cpu/kernels.h"
+#include "octet/ops/cpu/stream.h"
+
+namespace octet::ops::cpu {
+
+void qk_norm_rope_write(CpuStream& stream, const Kernels& kernels, const QkvSpec& spec, TensorView qkv,
+                        const Batch& batch, std::size_t group, KvLayer cache);
+
+void attention(CpuStream& stream, const Kernels& kernels, const AttentionSpec& spec, TensorView q, const Batch& batch,
+               std::size_t group, KvLayer cache, TensorView out);
+
+}  // namespace octet::ops::cpu

@@ -1,0 +1,58 @@
+// What an instruction set provides: the inner loops of the CPU back end, on plain pointers. Ops divide work among
+// threads and walk rows; kernels never see either, so that no result depends on them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "octet/ops/cpu/panel.h"
+#include "octet/tensor/dtype.h"
+
+namespace octet::ops::cpu {
+
+struct Kernels {
+  std::string_view isa;
+
+  // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
+  // rows x count values, strides in values.
+  void (*widen)(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count,
+                float* out, std::int64_t out_stride);
+  void (*narrow)(DType type, const float* in, std::int64_t count, std::byte* out);
+
+  // ---- linear layers (panel.h)
+  // Inputs [k, k + count) of a panel as F32: out[count][16]. Block types: k and count are multiples of 32.
+  void (*unpack)(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count,
+                 float* out);
+  // acc[r][lane] += in[r][k] * weights[k][lane] for 16 lanes, k ascending, one multiply-add after the other.
+  void (*multiply)(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
+                   std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
+  // The same chain from zero for one row and 1 to 4 adjacent panels of a float type, without unpacking:
+  // acc[panels][16].
+  void (*multiply_row)(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs,
+                       const float* in, float* acc);
+  // 1 to 4 rows of `inputs` values each; out[inputs / 32].
+  void (*quantize)(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out);
+  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order.
+  void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
+                          float* acc);
+
+  // ---- element-wise, over one row
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t width, float* out);
+  void (*add)(float* x, const float* delta, std::int64_t width);
+  void (*silu_mul)(const float* gate, const float* up, std::int64_t width, float* out);
+  // Rotates the first rotary_dim values; cos_sin: rotary_dim / 2 cosines, then sines.
+  void (*rotate)(float* x, const float* cos_sin, std::int64_t rotary_dim, bool interleaved);
+  // scores[i] = exp(scores[i] - max) for i < valid, 0 up to width (a multiple of 16); valid >= 1.
+  void (*softmax)(float* scores, std::int64_t valid, std::int64_t width, float* max, float* sum);
+  // x = x * x_scale + y * y_scale.
+  void (*blend)(float* x, float x_scale, const float* y, float y_scale, std::int64_t width);
+  void (*scale)(const float* x, float factor, std::int64_t width, float* out);
+};
+
+const Kernels& scalar_kernels();
+const Kernels* avx2_kernels();  // null where this machine or this build has no AVX2, FMA and F16C
+
+// The fastest set for "auto", else the named one; null where it cannot run.
+const Kernels* find_kernels(std::string_view isa);
+
+}  // namespace octet::ops::cpu

@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "octet/ops/cpu/attention.h"
+#include "octet/ops/cpu/paged.h"
+
+namespace octet::ops::cpu {
+namespace {
+
+constexpr std::int64_t kChunk = 64;  // values narrowed at once
+
+// Scatters one key into column `token` of its transposed block.
+template <typename T>
+void write_column(const Kernels& kernels, DType type, const float* key, std::int64_t head_dim, std::int64_t block_size,
+                  T* block, std::int64_t token) {
+  T narrow[kChunk];
+  for (std::int64_t d = 0; d < head_dim; d += kChunk) {
+    const std::int64_t count = std::min(kChunk, head_dim - d);
+    kernels.narrow(type, key + d, count, reinterpret_cast<std::byte*>(narrow));
+    for (std::int64_t i = 0; i < count; ++i) block[(d + i) * block_size + token] = narrow[i];
+  }
+}
+
+}  // namespace
+
+void qk_norm_rope_write(CpuStream& stream, const Kernels& kernels, const QkvSpec& spec, TensorView qkv,
+                        const Batch& batch, std::size_t group, KvLayer cache) {
+  const AttentionSpec& attention = spec.attention;
+  const std::int64_t head_dim = attention.head_dim, heads = attention.heads, kv_heads = attention.kv_heads;
+  const PagedCache paged(attention, batch, group, cache);
+  const auto* q_norm = spec.q_norm.as<const float>();
+  const auto* k_norm = spec.k_norm.as<const float>();
+  const auto prepare = [&](float* head, const float* norm, const float* cos_sin) {
+    if (norm != nullptr) kernels.rms_norm(head, norm, spec.norm_epsilon, head_dim, head);
+    if (spec.rotary_dim > 0) kernels.rotate(head, cos_sin, spec.rotary_dim, spec.rope_interleaved);
+  };
+  constexpr std::int64_t kRowsPerTask = 8;
+  stream.team().parallel_for(qkv.dims[0], kRowsPerTask, [&](int, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* values = qkv.row<float>(row);
+      const std::int64_t position = paged.position(row);
+      const float* cos_sin = spec.rotary_dim > 0 ? spec.rope_cos_sin.row<const float>(position) : nullptr;
+      for (std::int64_t head = 0; head < heads; ++head) prepare(values + head * head_dim, q_norm, cos_sin);
+      const std::int32_t block = paged.block(paged.table(row), position);
+      const std::int64_t token = position % attention.block_size;
+      for (std::int64_t head = 0; head < kv_heads; ++head) {
+        float* key = values + (heads + head) * head_dim;
+        prepare(key, k_norm, cos_sin);
+        std::byte* keys = paged.keys(block, head);
+        if (cache.keys.dtype == DType::kF32) {
+          write_column(kernels, DType::kF32, key, head_dim, attention.block_size, reinterpret_cast<float*>(keys),
+                       token);
+        } else {
+          write_column(kernels, cache.keys.dtype, key, head_dim, attention.block_size,
+                       reinterpret_cast<std::uint16_t*>(keys), token);
+        }
+        kernels.narrow(cache.values.dtype, values + (heads + kv_heads + head) * head_dim, head_dim,
+                       paged.values(block, head) + bytes_of(cache.values.dtype, token * head_dim));
+      }
+    }
+  });
+}
+
+}  // namespace octet::ops::cpu
