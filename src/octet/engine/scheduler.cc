@@ -44,12 +44,10 @@ Sequence* Scheduler::State::oldest_running() const {
 Scheduler::Scheduler(const SchedulerConfig& config) : state_(std::make_unique<State>(config)) {}
 Scheduler::~Scheduler() = default;
 
-Result<SequenceId> Scheduler::add(std::vector<TokenId> prompt, const SamplingParams& sampling, std::int32_t choice,
-                                  std::int32_t priority, std::uint64_t cache_salt) {
-  const SchedulerConfig& config = state_->config;
-  const std::int64_t length = static_cast<std::int64_t>(prompt.size());
+Result<> Scheduler::check(const SchedulerConfig& config, std::size_t prompt_tokens, const SamplingParams& sampling) {
+  const std::int64_t length = static_cast<std::int64_t>(prompt_tokens);
   const std::int64_t pool = std::int64_t{config.blocks} * config.block_size;
-  if (prompt.empty()) return fail(ErrorCode::kInvalid, "the prompt is empty: at least one token is needed");
+  if (length == 0) return fail(ErrorCode::kInvalid, "the prompt is empty: at least one token is needed");
   if (sampling.max_tokens < 1) return fail(ErrorCode::kInvalid, "max_tokens is {}: at least 1", sampling.max_tokens);
   if (length + 1 > config.max_context)
     return fail(ErrorCode::kInvalid, "the prompt of {} tokens leaves no room for an answer in a context of {} tokens",
@@ -57,6 +55,15 @@ Result<SequenceId> Scheduler::add(std::vector<TokenId> prompt, const SamplingPar
   if (length + 1 > pool)
     return fail(ErrorCode::kInvalid, "the prompt of {} tokens leaves no room for an answer in a KV cache of {} tokens",
                 length, pool);
+  return {};
+}
+
+Result<SequenceId> Scheduler::add(std::vector<TokenId> prompt, const SamplingParams& sampling, std::int32_t choice,
+                                  std::int32_t priority, std::uint64_t cache_salt) {
+  const SchedulerConfig& config = state_->config;
+  OCTET_TRY_VOID(check(config, prompt.size(), sampling));
+  const std::int64_t length = static_cast<std::int64_t>(prompt.size());
+  const std::int64_t pool = std::int64_t{config.blocks} * config.block_size;
   if (state_->waiting.size() >= static_cast<std::size_t>(config.max_waiting))
     return fail(ErrorCode::kExhausted, "{} requests are waiting, the most that may: try again later",
                 state_->waiting.size());
@@ -92,6 +99,11 @@ void Scheduler::stop(SequenceId id) { cancel(id); }
 bool Scheduler::plan(PlanBuilder& builder) { return state_->plan(builder); }
 
 void Scheduler::update(const StepResult& result, std::vector<SequenceEvent>& events) { state_->update(result, events); }
+
+SequenceId Scheduler::sequence_in(SlotId slot) const {
+  const auto found = std::ranges::find(state_->running, slot, &Sequence::slot);
+  return found == state_->running.end() ? 0 : (*found)->id;
+}
 
 bool Scheduler::idle() const { return state_->sequences.empty() && state_->flights.size() == 0; }
 
