@@ -103,8 +103,8 @@ void LogitDifference::add(std::span<const float> got, std::span<const float> ref
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double difference = static_cast<double>(got[i]) - static_cast<double>(reference[i]);
     // A NaN must not pass for a small difference.
-    largest_ = std::isfinite(difference) ? std::max(largest_, std::abs(difference))
-                                         : std::numeric_limits<double>::infinity();
+    largest_ =
+        std::isfinite(difference) ? std::max(largest_, std::abs(difference)) : std::numeric_limits<double>::infinity();
     squares_ += difference * difference;
     reference_squares_ += static_cast<double>(reference[i]) * static_cast<double>(reference[i]);
   }

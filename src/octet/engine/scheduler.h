@@ -43,7 +43,10 @@ class Scheduler {
   explicit Scheduler(const SchedulerConfig& config);
   ~Scheduler();
 
-  // kExhausted: the queue is full, try later. kInvalid: it can never fit (names both numbers). A max_tokens beyond the
+  // kInvalid: a request that can never run, whatever the load (names both numbers). Thread-safe.
+  static Result<> check(const SchedulerConfig& config, std::size_t prompt_tokens, const SamplingParams& sampling);
+
+  // kExhausted: the queue is full, try later. kInvalid: as check() says. A max_tokens beyond the
   // context or the pool is cut to what fits; the sequence then ends as kLength. Without a seed, sampling.seed is 0.
   Result<SequenceId> add(std::vector<TokenId> prompt, const SamplingParams& sampling, std::int32_t choice,
                          std::int32_t priority, std::uint64_t cache_salt);
@@ -58,6 +61,8 @@ class Scheduler {
   // Takes in the oldest step in flight and appends its events, in the order of its spans.
   void update(const StepResult& result, std::vector<SequenceEvent>& events);
 
+  // Who sits in a slot: 0 for nobody, or one that has left and whose last step is in flight.
+  SequenceId sequence_in(SlotId slot) const;
   bool idle() const;  // nothing waiting, running or in flight
   struct Counts {
     std::int32_t waiting = 0, running = 0;
