@@ -18,6 +18,14 @@ TEST(ParseJson, NamesADuplicateKey) {
   EXPECT_NE(parsed.error().message.find("\"c\""), std::string::npos);
 }
 
+TEST(ParseJson, NamesTheKeyOfABrokenValue) {
+  for (const char* text : {R"({"a":1,"theta":1e999})", R"({"a":{"b":1},"theta":nan,"z":1})"}) {
+    auto parsed = parse_json(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_NE(parsed.error().message.find("\"theta\""), std::string::npos) << parsed.error().message;
+  }
+}
+
 TEST(ParseJson, LastDuplicateWinsWhereAllowed) {
   auto parsed = parse_json(R"({"a":1,"a":2})", {.allow_duplicate_keys = true});
   ASSERT_TRUE(parsed);

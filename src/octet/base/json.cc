@@ -3,8 +3,12 @@
 #include <set>
 #include <vector>
 
+#include "octet/base/utf8.h"
+
 namespace octet {
 namespace {
+
+constexpr std::size_t kMaxKeyShown = 100;
 
 // Builds a value from the parser's events; stops at the first limit that is passed.
 class LimitedBuilder : public nlohmann::json_sax<Json> {
@@ -35,7 +39,11 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    return stop(fmt::format("not valid JSON at byte {}", position));
+    std::string at;
+    if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().key.empty()) {
+      at = fmt::format(", at the value of \"{}\"", repair_utf8(stack_.back().key.substr(0, kMaxKeyShown)));
+    }
+    return stop(fmt::format("not valid JSON at byte {}{}", position, at));
   }
 
   const std::string& error() const { return error_; }

@@ -2,8 +2,10 @@
 // whatever the file.
 #pragma once
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +20,8 @@ namespace octet::formats {
 
 class Checkpoint {
  public:
-  // path: a folder, a .gguf file, or the first part of a split GGUF. Checks config, index and headers; reads no
-  // weights.
+  // path: a folder, a .gguf file, or the first part of a split GGUF (NAME-00001-of-0000N.gguf). Checks config, index
+  // and headers; reads no weights. A folder with an index and a model.safetensors is read by its index.
   static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& path);
   virtual ~Checkpoint() = default;
 
@@ -39,6 +41,13 @@ class Checkpoint {
   virtual void prefetch(const StoredTensor& tensor) const = 0;
   virtual void release(const StoredTensor& tensor) const = 0;
 
+  // The weight of that name and shape (outermost first), of a type that decode_row() reads. Errors name the file and
+  // the weight as the file spells it: kNotFound where it is missing, else what is stored and what was expected.
+  Result<const StoredTensor*> require(std::string_view name, std::span<const std::int64_t> shape) const;
+  Result<const StoredTensor*> require(std::string_view name, std::initializer_list<std::int64_t> shape) const {
+    return require(name, std::span(shape.begin(), shape.size()));
+  }
+
   // Text side. A GGUF file carries its own vocabulary and template; a folder has tokenizer.json and
   // tokenizer_config.json or chat_template.jinja.
   virtual const GgufFile* gguf() const { return nullptr; }
@@ -50,6 +59,24 @@ class Checkpoint {
   std::filesystem::path path_;
   ModelConfig config_;
   GenerationDefaults generation_;
+};
+
+// Gathers what a model needs and says in one error all that does not fit: at most ten names, then a count.
+class RequiredWeights {
+ public:
+  explicit RequiredWeights(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  // As Checkpoint::require, but null where it fails; the failure is kept for check().
+  const StoredTensor* require(std::string_view name, std::span<const std::int64_t> shape);
+  const StoredTensor* require(std::string_view name, std::initializer_list<std::int64_t> shape) {
+    return require(name, std::span(shape.begin(), shape.size()));
+  }
+  Result<> check() const;
+
+ private:
+  const Checkpoint& checkpoint_;
+  std::vector<std::string> missing_;
+  std::vector<std::string> unfit_;
+  ErrorCode unfit_code_ = ErrorCode::kInvalid;
 };
 
 }  // namespace octet::formats

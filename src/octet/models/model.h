@@ -51,8 +51,21 @@ struct LoadOptions {
   std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;  // may be empty
 };
 
+// What a model will take on this rank, told before anything is read.
+struct ModelNeeds {
+  std::int64_t weight_bytes = 0;     // in their stored width; a back end's padding comes on top
+  std::int64_t workspace_bytes = 0;  // activations of a step
+  std::int64_t table_bytes = 0;      // rotary tables
+  std::vector<CacheGroup> cache_groups;
+};
+
+// Checks the config and every weight as load_model does; reads no weights.
+Result<ModelNeeds> plan_model(const formats::Checkpoint& checkpoint, const ops::Backend& backend,
+                              const comm::Group& group, const LoadOptions& options);
+
 // Checks every weight against the config, then reads and packs them. Errors name the architecture, or the file and all
-// that is missing or wrong.
+// that is missing or wrong. Weights that the architecture has no place for are passed over, but a layer beyond the
+// config's count is an error: the config is wrong then.
 Result<std::unique_ptr<Model>> load_model(const formats::Checkpoint& checkpoint, ops::Backend& backend,
                                           ops::Stream& stream, comm::Group& group, const LoadOptions& options);
 

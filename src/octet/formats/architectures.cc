@@ -1,0 +1,42 @@
+#include "octet/formats/architectures.h"
+
+#include <algorithm>
+#include <array>
+
+namespace octet::formats {
+namespace {
+
+constexpr std::array kArchitectures = {
+    ArchitectureInfo{.hf_class = "LlamaForCausalLM", .gguf_name = "llama", .gguf_interleaved_rope = true},
+    ArchitectureInfo{.hf_class = "Qwen2ForCausalLM", .gguf_name = "qwen2", .always_qkv_bias = true},
+    ArchitectureInfo{.hf_class = "Qwen3ForCausalLM", .gguf_name = "qwen3", .default_head_dim = 128},
+};
+
+std::string joined(std::string_view ArchitectureInfo::* field) {
+  std::string text;
+  for (const ArchitectureInfo& info : kArchitectures) {
+    if (!text.empty()) text += ", ";
+    text += info.*field;
+  }
+  return text;
+}
+
+const ArchitectureInfo* lookup(std::string_view ArchitectureInfo::* field, std::string_view name) {
+  const auto found = std::ranges::find(kArchitectures, name, field);
+  return found == kArchitectures.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const ArchitectureInfo* architecture_by_class(std::string_view hf_class) {
+  return lookup(&ArchitectureInfo::hf_class, hf_class);
+}
+
+const ArchitectureInfo* architecture_by_gguf(std::string_view gguf_name) {
+  return lookup(&ArchitectureInfo::gguf_name, gguf_name);
+}
+
+std::string supported_classes() { return joined(&ArchitectureInfo::hf_class); }
+std::string supported_gguf_names() { return joined(&ArchitectureInfo::gguf_name); }
+
+}  // namespace octet::formats

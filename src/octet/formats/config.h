@@ -1,0 +1,27 @@
+// config.json and generation_config.json of a Hugging Face checkpoint.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "octet/base/error.h"
+#include "octet/formats/model_config.h"
+
+namespace octet::formats {
+
+struct HfConfig {
+  ModelConfig model;
+  bool dtype_given = false;  // else the weights' own type counts
+};
+
+// Keys as transformers 4 and 5 write them: torch_dtype, rope_theta and rope_scaling, or dtype and rope_parameters.
+// Errors name the file and the key. An unknown architecture, quantization or rope type is refused by name, as is what
+// would change the answers and is not built (sliding windows, other activations).
+Result<HfConfig> read_hf_config(const std::filesystem::path& path);
+// The same from text; `where` stands in messages.
+Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where);
+
+// Defaults for requests; its end-of-sequence ids are added to the config's.
+Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config);
+
+}  // namespace octet::formats

@@ -1,0 +1,15 @@
+// A checkpoint in a folder, as published on Hugging Face.
+#pragma once
+#include <filesystem>
+#include <memory>
+
+#include "octet/base/error.h"
+#include "octet/formats/checkpoint.h"
+
+namespace octet::formats {
+
+// Needs config.json and model.safetensors, or model.safetensors.index.json with its shards; the index wins where both
+// exist, as in vLLM.
+Result<std::unique_ptr<Checkpoint>> open_folder(const std::filesystem::path& folder);
+
+}  // namespace octet::formats

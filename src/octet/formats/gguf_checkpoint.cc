@@ -1,0 +1,174 @@
+#include "octet/formats/gguf_checkpoint.h"
+
+#include <charconv>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "octet/formats/gguf_config.h"
+#include "octet/formats/gguf_names.h"
+#include "octet/formats/message.h"
+
+namespace octet::formats {
+namespace {
+
+constexpr std::int64_t kMaxParts = 99'999;  // five digits in the name
+
+// "NAME-00002-of-00003.gguf" taken apart.
+struct PartName {
+  std::string stem;
+  std::int64_t part = 0, parts = 0;
+
+  std::string file(std::int64_t index) const { return fmt::format("{}-{:05}-of-{:05}.gguf", stem, index, parts); }
+};
+
+std::optional<PartName> part_name(const std::string& filename) {
+  constexpr std::string_view kShape = "-00001-of-00003.gguf";
+  if (filename.size() <= kShape.size()) return std::nullopt;
+  const std::size_t start = filename.size() - kShape.size();
+  PartName name{filename.substr(0, start), 0, 0};
+  const auto number = [&](std::size_t offset, std::int64_t& out) {
+    const char* from = filename.data() + start + offset;
+    const auto [end, error] = std::from_chars(from, from + 5, out);
+    return error == std::errc() && end == from + 5;
+  };
+  if (!number(1, name.part) || !number(10, name.parts) || name.file(name.part) != filename) return std::nullopt;
+  return name;
+}
+
+class GgufCheckpoint final : public Checkpoint {
+ public:
+  Result<> load(const std::filesystem::path& path);
+
+  const StoredTensor* find(std::string_view name) const override {
+    const auto stored = gguf_name(name);
+    return stored ? find_stored(*stored) : nullptr;
+  }
+  std::string source_name(std::string_view name) const override { return gguf_name(name).value_or(std::string(name)); }
+  std::string where() const override { return path_.string(); }
+  std::int64_t weight_bytes() const override { return bytes_; }
+  void prefetch(const StoredTensor& tensor) const override { tensors_.at(tensor.name).file->prefetch(tensor.data); }
+  void release(const StoredTensor& tensor) const override { tensors_.at(tensor.name).file->release(tensor.data); }
+  const GgufFile* gguf() const override { return &parts_.front(); }
+
+ private:
+  struct Located {
+    const StoredTensor* tensor;
+    const MappedFile* file;
+  };
+  Result<> open_parts();
+  Result<> check_part(std::size_t index, std::int64_t count) const;
+  Result<> index_tensors();
+  Result<> read_text_side();
+  const StoredTensor* find_stored(std::string_view name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : found->second.tensor;
+  }
+
+  std::vector<GgufFile> parts_;
+  std::map<std::string_view, Located> tensors_;
+  std::int64_t bytes_ = 0;
+};
+
+Result<> GgufCheckpoint::load(const std::filesystem::path& path) {
+  path_ = path;
+  OCTET_TRY_VOID(open_parts());
+  OCTET_TRY_VOID(index_tensors());
+  OCTET_TRY(config_, read_gguf_config(parts_.front(), [this](std::string_view name) { return find_stored(name); }));
+  return read_text_side();
+}
+
+Result<> GgufCheckpoint::open_parts() {
+  OCTET_TRY(GgufFile first, GgufFile::open(path_));
+  std::int64_t count = 1;
+  if (first.find("split.count") != nullptr) {
+    OCTET_TRY(count, first.integer("split.count"));
+  }
+  parts_.push_back(std::move(first));
+  if (count <= 1) return {};
+  if (count > kMaxParts) {
+    return fail(ErrorCode::kInvalid, "{}: key \"split.count\" is {}, more than {}", where(), count, kMaxParts);
+  }
+  const auto name = part_name(path_.filename().string());
+  if (!name || name->parts != count) {
+    return fail(ErrorCode::kInvalid,
+                "{}: key \"split.count\" says {} parts, but the file's name does not end in -00001-of-{:05}.gguf",
+                where(), count, count);
+  }
+  if (name->part != 1) {
+    return fail(ErrorCode::kInvalid, "{}: part {} of a split model; give its first part, {}", where(), name->part,
+                name->file(1));
+  }
+  std::vector<std::string> missing;
+  for (std::int64_t i = 2; i <= count; ++i) {
+    std::error_code error;
+    if (!std::filesystem::exists(path_.parent_path() / name->file(i), error)) missing.push_back(name->file(i));
+  }
+  if (!missing.empty()) {
+    return fail(ErrorCode::kNotFound, "{}: parts of the split model are missing: {}", where(), list_text(missing));
+  }
+  for (std::int64_t i = 2; i <= count; ++i) {
+    OCTET_TRY(GgufFile part, GgufFile::open(path_.parent_path() / name->file(i)));
+    parts_.push_back(std::move(part));
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) OCTET_TRY_VOID(check_part(i, count));
+  return {};
+}
+
+Result<> GgufCheckpoint::check_part(std::size_t index, std::int64_t count) const {
+  const GgufFile& part = parts_[index];
+  OCTET_TRY(const std::int64_t number, part.integer("split.no"));
+  OCTET_TRY(const std::int64_t parts, part.integer("split.count"));
+  if (number != static_cast<std::int64_t>(index) || parts != count) {
+    return fail(ErrorCode::kInvalid, "{}: holds part {} of {} (keys split.no, split.count), expected part {} of {}",
+                part.where(), number + 1, parts, index + 1, count);
+  }
+  return {};
+}
+
+Result<> GgufCheckpoint::index_tensors() {
+  std::map<std::string_view, const GgufFile*> origin;
+  for (const GgufFile& part : parts_) {
+    for (const auto& [name, tensor] : part.tensors()) {
+      const auto [other, fresh] = origin.emplace(name, &part);
+      if (!fresh) {
+        return fail(ErrorCode::kInvalid, "{}: tensor {} stands in {} too", part.where(), printable(name),
+                    other->second->where());
+      }
+      tensors_.emplace(name, Located{&tensor, part.file()});
+      bytes_ += static_cast<std::int64_t>(tensor.data.size());
+    }
+  }
+  if (parts_.size() == 1 || parts_.front().find("split.tensors.count") == nullptr) return {};
+  OCTET_TRY(const std::int64_t expected, parts_.front().integer("split.tensors.count"));
+  if (expected != static_cast<std::int64_t>(tensors_.size())) {
+    return fail(ErrorCode::kInvalid, "{}: key \"split.tensors.count\" is {}, but the parts hold {} tensors", where(),
+                expected, tensors_.size());
+  }
+  return {};
+}
+
+Result<> GgufCheckpoint::read_text_side() {
+  const GgufFile& file = parts_.front();
+  if (file.find("tokenizer.chat_template") != nullptr) {
+    OCTET_TRY(chat_template, file.string("tokenizer.chat_template"));
+  }
+  OCTET_TRY(const auto tokens, file.strings("tokenizer.ggml.tokens"));
+  const auto text = [&](std::int32_t id) -> std::optional<std::string> {
+    const auto index = static_cast<std::size_t>(id);
+    return index < tokens.size() ? std::optional<std::string>(tokens[index]) : std::nullopt;
+  };
+  if (config_.bos_token) bos_token = text(*config_.bos_token);
+  if (!config_.eos_tokens.empty()) eos_token = text(config_.eos_tokens.front());
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Checkpoint>> open_gguf(const std::filesystem::path& path) {
+  auto checkpoint = std::make_unique<GgufCheckpoint>();
+  OCTET_TRY_VOID(checkpoint->load(path));
+  return checkpoint;
+}
+
+}  // namespace octet::formats

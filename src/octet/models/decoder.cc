@@ -1,0 +1,79 @@
+#include "octet/models/decoder.h"
+
+#include <cstddef>
+
+namespace octet::models {
+namespace {
+
+// The residual stream takes up a block's output, summed over ranks, and is normalised for what comes next.
+void close_block(Pass& pass, const Tensor& next_norm) {
+  pass.group.reduce_add_norm(pass.backend, pass.stream, pass.now.delta, pass.now.x, next_norm.view(), pass.epsilon,
+                             pass.now.normed);
+}
+
+ops::QkvSpec qkv_spec(const Pass& pass, const AttentionWeights& weights) {
+  ops::QkvSpec spec = pass.qkv_spec;
+  spec.q_norm = weights.q_norm.view();
+  spec.k_norm = weights.k_norm.view();
+  spec.norm_epsilon = pass.epsilon;
+  return spec;
+}
+
+// Projects the rows and writes their keys and values into the cache.
+void project_qkv(Pass& pass, const AttentionWeights& weights, const ops::KvLayer& cache) {
+  pass.backend.qkv_rope_write(pass.stream, *weights.qkv, qkv_spec(pass, weights), pass.now.normed, pass.batch(), 0,
+                              cache, pass.now.qkv);
+}
+
+void attend(Pass& pass, const ops::KvLayer& cache) {
+  const ops::AttentionSpec& spec = pass.qkv_spec.attention;
+  TensorView q = make_view(pass.now.qkv.data, DType::kF32, {pass.now.qkv.dims[0], spec.heads, spec.head_dim});
+  q.strides[0] = pass.now.qkv.strides[0];
+  pass.backend.attention(pass.stream, spec, q, pass.batch(), 0, cache, pass.now.attended);
+}
+
+// From here on only the rows with logits matter.
+void narrow(Pass& pass) {
+  const TensorView& rows = pass.batch().logits_rows;
+  const Buffers few = pass.workspace.narrowed(pass.now, rows.dims[0]);
+  pass.backend.gather_rows(pass.stream, pass.now.x, rows, few.x);
+  pass.backend.gather_rows(pass.stream, pass.now.attended, rows, few.attended);
+  pass.now = few;
+}
+
+void project_attended(Pass& pass, const AttentionWeights& weights, const Tensor& next_norm) {
+  pass.backend.linear(pass.stream, *weights.output, pass.now.attended, pass.now.delta);
+  close_block(pass, next_norm);
+}
+
+void gated_mlp(Pass& pass, const MlpWeights& weights, const Tensor& next_norm) {
+  pass.backend.gate_up_act_down(pass.stream, *weights.gate_up, *weights.down, pass.now.normed, pass.now.gate_up,
+                                pass.now.act, pass.now.delta);
+  close_block(pass, next_norm);
+}
+
+}  // namespace
+
+bool decoder_forward(Pass& pass, const DecoderWeights& weights) {
+  const std::int64_t logits_rows = pass.batch().logits_rows.dims[0];
+  pass.backend.embed(pass.stream, *weights.embedding, pass.batch().tokens, pass.now.x);
+  pass.backend.rms_norm(pass.stream, pass.now.x, weights.layers.front().input_norm.view(), pass.epsilon,
+                        pass.now.normed);
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    if (pass.input.interrupted()) return false;
+    const LayerWeights& layer = weights.layers[i];
+    const bool last = i + 1 == weights.layers.size();
+    const ops::KvLayer& cache = pass.input.caches[0][i];
+    project_qkv(pass, layer.attention, cache);
+    if (last && logits_rows == 0) return true;  // inside a prefill only the cache is wanted
+    attend(pass, cache);
+    if (last) narrow(pass);
+    project_attended(pass, layer.attention, layer.post_attention_norm);
+    gated_mlp(pass, layer.mlp, last ? weights.final_norm : weights.layers[i + 1].input_norm);
+  }
+  const ops::Linear& head = weights.head != nullptr ? *weights.head : *weights.embedding;
+  pass.backend.linear(pass.stream, head, pass.now.normed, pass.input.logits);
+  return true;
+}
+
+}  // namespace octet::models

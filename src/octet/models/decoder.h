@@ -1,0 +1,29 @@
+// Layers shared by the decoder-only architectures: embedding, attention and gated MLP blocks with RMSNorm before them,
+// the head.
+#pragma once
+#include "octet/comm/group.h"
+#include "octet/models/decoder_weights.h"
+#include "octet/models/model.h"
+#include "octet/models/workspace.h"
+#include "octet/ops/backend.h"
+
+namespace octet::models {
+
+// One forward pass on its way through the layers.
+struct Pass {
+  ops::Backend& backend;
+  ops::Stream& stream;
+  comm::Group& group;
+  const ForwardInput& input;
+  const Workspace& workspace;
+  ops::QkvSpec qkv_spec;  // all but a layer's norms
+  float epsilon = 0;
+  Buffers now;
+
+  const ops::Batch& batch() const { return *input.batch; }
+};
+
+// embedding, layers, norm, head. False when interrupted.
+bool decoder_forward(Pass& pass, const DecoderWeights& weights);
+
+}  // namespace octet::models

@@ -1,0 +1,74 @@
+// The weights of a model, declared once: the same list checks a checkpoint, tells the memory needed, and reads and
+// packs this rank's share.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "octet/base/error.h"
+#include "octet/models/shard.h"
+#include "octet/tensor/tensor.h"
+
+namespace octet::formats {
+class Checkpoint;
+struct StoredTensor;
+}  // namespace octet::formats
+namespace octet::ops {
+class Backend;
+class Linear;
+struct LinearPart;
+class Stream;
+enum class Activations : std::uint8_t;
+}  // namespace octet::ops
+
+namespace octet::models {
+
+// One stored matrix [outputs, inputs], before it is divided.
+struct MatrixSpec {
+  std::string name;  // "model.layers.0.self_attn.q_proj"; the file adds ".weight" and ".bias"
+  std::int64_t outputs = 0, inputs = 0;
+  ShardRule rule = {};
+  bool bias = false;
+};
+
+class WeightPlan {
+ public:
+  using Progress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
+
+  WeightPlan(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
+  // Parts are packed one under the other. `into` is filled by load() and must outlive it, as for vector().
+  void linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts);
+  // A vector of `size` values, widened to F32; every rank holds it.
+  void vector(Tensor& into, std::string name, std::int64_t size);
+
+  // Every weight exists, has its shape and a type that can be computed with, and divides over the ranks. Errors name
+  // the file and the tensors.
+  Result<> check(const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
+  // Stored bytes of this rank's share. After check().
+  std::int64_t bytes(const formats::Checkpoint& checkpoint) const;
+  // Reads in the file's order, ahead of the packing, and gives pages back as they are packed. After check().
+  // Returns the bytes that the weights now take on the device.
+  std::int64_t load(const formats::Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,
+                    ops::Activations activations, const Progress& progress) const;
+
+ private:
+  struct Entry {
+    std::unique_ptr<ops::Linear>* linear = nullptr;  // one of the two
+    Tensor* vector = nullptr;
+    std::vector<MatrixSpec> parts;  // of a vector: one, [size, 1], its full name
+  };
+  static std::vector<const formats::StoredTensor*> tensors(const Entry& entry, const formats::Checkpoint& checkpoint);
+  // Where a part of a matrix lies in the file, and which of it is this rank's.
+  Result<ops::LinearPart> part(const MatrixSpec& spec, const formats::Checkpoint& checkpoint) const;
+  Result<> check_entry(const Entry& entry, const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
+  std::int64_t pack(const Entry& entry, const formats::Checkpoint& checkpoint, ops::Backend& backend,
+                    ops::Stream& stream, ops::Activations activations) const;
+
+  int rank_, ranks_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace octet::models

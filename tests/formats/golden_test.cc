@@ -1,0 +1,173 @@
+// Every published layout that the goldens hold: configs as their authors wrote them, and every weight found by name.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "octet/formats/checkpoint.h"
+#include "tests/formats/dense_weights.h"
+
+namespace octet::formats {
+namespace {
+
+using Scaling = RopeConfig::Scaling;
+
+std::unique_ptr<Checkpoint> open_golden(const std::string& name) {
+  auto opened = Checkpoint::open(std::string(OCTET_TEST_DATA) + "/" + name);
+  EXPECT_TRUE(opened) << opened.error().message;
+  return opened ? std::move(*opened) : nullptr;
+}
+
+// The weights that the config asks for are all there, in the right shapes.
+void expect_complete(const Checkpoint& checkpoint) {
+  const auto checked = testing::require_dense_weights(checkpoint);
+  EXPECT_TRUE(checked) << checked.error().message;
+}
+
+TEST(Golden, LlamaLinearBias) {
+  const auto checkpoint = open_golden("models/llama-linear-bias");
+  ASSERT_NE(checkpoint, nullptr);
+  const ModelConfig& config = checkpoint->config();
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.hidden_size, 64);
+  EXPECT_EQ(config.layers, 2);
+  EXPECT_EQ(config.heads, 4);
+  EXPECT_EQ(config.kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 16);  // no key for it
+  EXPECT_EQ(config.intermediate_size, 160);
+  EXPECT_EQ(config.vocab_size, 320);
+  EXPECT_EQ(config.max_positions, 512);
+  EXPECT_EQ(config.norm_epsilon, 1e-3);
+  EXPECT_EQ(config.rope.scaling, Scaling::kLinear);  // under the old key "type"
+  EXPECT_EQ(config.rope.factor, 4.0);
+  EXPECT_EQ(config.rope.theta, 10000.0);
+  EXPECT_FALSE(config.rope.interleaved);
+  EXPECT_TRUE(config.qkv_bias && config.output_bias);
+  EXPECT_FALSE(config.mlp_bias || config.tied_embeddings);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_EQ(config.bos_token, 1);
+  EXPECT_EQ(config.eos_tokens, std::vector<std::int32_t>{2});
+  EXPECT_FALSE(checkpoint->generation().temperature);
+  EXPECT_FALSE(checkpoint->tokenizer_json);
+  expect_complete(*checkpoint);
+}
+
+TEST(Golden, LlamaTiedLlama3Rope) {
+  const auto checkpoint = open_golden("models/llama-tied-llama3rope");
+  ASSERT_NE(checkpoint, nullptr);
+  const ModelConfig& config = checkpoint->config();
+  EXPECT_EQ(config.rope.scaling, Scaling::kLlama3);
+  EXPECT_EQ(config.rope.factor, 8.0);
+  EXPECT_EQ(config.rope.low_freq_factor, 1.0);
+  EXPECT_EQ(config.rope.high_freq_factor, 4.0);
+  EXPECT_EQ(config.rope.original_max_positions, 64);
+  EXPECT_EQ(config.rope.theta, 500000.0);
+  EXPECT_TRUE(config.tied_embeddings);
+  EXPECT_EQ(config.eos_tokens, (std::vector<std::int32_t>{2, 3, 4}));
+  EXPECT_FLOAT_EQ(checkpoint->generation().temperature.value(), 0.6f);
+  EXPECT_FLOAT_EQ(checkpoint->generation().top_p.value(), 0.9f);
+  EXPECT_FALSE(checkpoint->generation().top_k);
+  EXPECT_EQ(checkpoint->find("lm_head.weight"), nullptr);
+  expect_complete(*checkpoint);
+}
+
+TEST(Golden, LlamaShardedAsTransformers5WritesIt) {
+  const auto checkpoint = open_golden("models/llama-sharded-v5config");
+  ASSERT_NE(checkpoint, nullptr);
+  const ModelConfig& config = checkpoint->config();
+  EXPECT_EQ(config.rope.scaling, Scaling::kNone);
+  EXPECT_EQ(config.rope.theta, 10000.0);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_EQ(config.head_dim, 24);
+  EXPECT_TRUE(config.mlp_bias);
+  EXPECT_FALSE(config.qkv_bias || config.output_bias);
+  EXPECT_TRUE(checkpoint->where().ends_with("model.safetensors.index.json"));
+  EXPECT_EQ(checkpoint->weight_bytes(), 624384);  // the index's total_size
+  expect_complete(*checkpoint);
+}
+
+TEST(Golden, Qwen2) {
+  for (const char* name : {"models/qwen2-bias", "models/qwen2-yarn"}) {
+    const auto checkpoint = open_golden(name);
+    ASSERT_NE(checkpoint, nullptr);
+    EXPECT_TRUE(checkpoint->config().qkv_bias);  // by architecture: there is no key
+    EXPECT_FALSE(checkpoint->config().output_bias);
+    EXPECT_EQ(checkpoint->config().eos_tokens, (std::vector<std::int32_t>{2, 1}));
+    EXPECT_EQ(checkpoint->generation().top_k, 20);
+    expect_complete(*checkpoint);
+  }
+  const auto yarn = open_golden("models/qwen2-yarn");
+  EXPECT_EQ(yarn->config().rope.scaling, Scaling::kYarn);
+  EXPECT_EQ(yarn->config().rope.factor, 4.0);
+  EXPECT_EQ(yarn->config().rope.original_max_positions, 64);
+  EXPECT_EQ(yarn->config().rope.attention_factor, 0.0);
+}
+
+TEST(Golden, Qwen3) {
+  for (const char* name : {"models/qwen3", "models/qwen3-tied-v5config"}) {
+    const auto checkpoint = open_golden(name);
+    ASSERT_NE(checkpoint, nullptr);
+    EXPECT_EQ(checkpoint->config().architecture, "Qwen3ForCausalLM");
+    EXPECT_EQ(checkpoint->config().head_dim, 32);  // hidden_size / heads is 20
+    EXPECT_EQ(checkpoint->config().rope.theta, 1e6);
+    EXPECT_EQ(checkpoint->config().rope.scaling, Scaling::kNone);
+    EXPECT_FALSE(checkpoint->config().qkv_bias);
+    expect_complete(*checkpoint);
+  }
+}
+
+TEST(Golden, GgufLlama) {
+  const auto spm = open_golden("gguf/llama-spm-f32.gguf");
+  ASSERT_NE(spm, nullptr);
+  EXPECT_EQ(spm->config().architecture, "LlamaForCausalLM");
+  EXPECT_EQ(spm->config().vocab_size, 512);
+  EXPECT_EQ(spm->config().max_positions, 128);
+  EXPECT_NEAR(spm->config().norm_epsilon, 1e-5, 1e-12);
+  EXPECT_TRUE(spm->config().rope.interleaved);
+  EXPECT_FALSE(spm->config().tied_embeddings);
+  EXPECT_EQ(spm->config().dtype, DType::kF32);
+  EXPECT_EQ(spm->bos_token, "<s>");
+  EXPECT_EQ(spm->eos_token, "</s>");
+  EXPECT_TRUE(spm->chat_template.value().starts_with("{% for m in messages %}"));
+  EXPECT_EQ(spm->source_name("model.layers.1.mlp.down_proj.weight"), "blk.1.ffn_down.weight");
+  expect_complete(*spm);
+
+  const auto bpe = open_golden("gguf/llama-bpe-rope3-tied-bf16.gguf");
+  ASSERT_NE(bpe, nullptr);
+  EXPECT_TRUE(bpe->config().tied_embeddings);
+  EXPECT_EQ(bpe->config().head_dim, 8);
+  EXPECT_EQ(bpe->config().rope.frequency_divisors.size(), 4u);
+  EXPECT_EQ(bpe->config().rope.frequency_divisors[0], 1.0f);
+  EXPECT_GT(bpe->config().rope.frequency_divisors[3], 1.0f);
+  EXPECT_EQ(bpe->config().dtype, DType::kBF16);
+  expect_complete(*bpe);
+}
+
+TEST(Golden, GgufQwen) {
+  const auto yarn = open_golden("gguf/qwen2-yarn-tied-f16.gguf");
+  ASSERT_NE(yarn, nullptr);
+  EXPECT_EQ(yarn->config().rope.scaling, Scaling::kYarn);
+  EXPECT_EQ(yarn->config().rope.factor, 4.0);
+  EXPECT_EQ(yarn->config().rope.original_max_positions, 32);
+  EXPECT_TRUE(yarn->config().qkv_bias);
+  EXPECT_FALSE(yarn->config().rope.interleaved);
+  EXPECT_EQ(yarn->config().dtype, DType::kF16);
+  expect_complete(*yarn);
+
+  const auto linear = open_golden("gguf/qwen3-linear-tied-q8_0.gguf");
+  ASSERT_NE(linear, nullptr);
+  EXPECT_EQ(linear->config().rope.scaling, Scaling::kLinear);
+  EXPECT_EQ(linear->config().rope.factor, 2.0);
+  EXPECT_EQ(linear->config().head_dim, 32);
+  EXPECT_FALSE(linear->config().qkv_bias);
+  expect_complete(*linear);
+
+  for (const char* name : {"gguf/qwen2-tied-q4_0.gguf", "gguf/qwen3-q4_1.gguf"}) {
+    const auto checkpoint = open_golden(name);
+    ASSERT_NE(checkpoint, nullptr);
+    EXPECT_EQ(checkpoint->config().dtype, DType::kBF16);
+    expect_complete(*checkpoint);
+  }
+}
+
+}  // namespace
+}  // namespace octet::formats

@@ -1,0 +1,137 @@
+// Whole models against the reference implementation's logits and greedy tokens.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/golden_model.h"
+#include "tests/support/model_driver.h"
+
+namespace octet::models {
+namespace {
+
+using testing::DriverOptions;
+using testing::GoldenModel;
+using testing::GoldenRun;
+using testing::LogitDifference;
+using testing::ModelDriver;
+
+constexpr int kChunk = 32;  // shorter than the long prompts, so that every golden meets chunked prefill
+
+// Feeds a run's prompt and the stored continuation. Returns the model's own choice where each stored token stands.
+std::vector<std::int32_t> follow(ModelDriver& driver, const GoldenRun& run, LogitDifference& difference) {
+  driver.reset(0);
+  const auto prompt_logits = driver.run(0, run.prompt, kChunk);
+  for (std::size_t i = 0; i < run.logit_positions.size(); ++i)
+    difference.add(prompt_logits[static_cast<std::size_t>(run.logit_positions[i])], run.prompt_logits[i]);
+  std::vector<std::int32_t> chosen;
+  for (std::size_t step = 0; step < run.continuation.size(); ++step) {
+    const auto logits =
+        step == 0 ? prompt_logits.back() : driver.run(0, std::span(&run.continuation[step - 1], 1), 1).front();
+    if (!run.continuation_logits.empty()) difference.add(logits, run.continuation_logits[step]);
+    chosen.push_back(testing::argmax(logits));
+  }
+  return chosen;
+}
+
+struct Outcome {
+  LogitDifference difference;
+  int tokens = 0;
+  std::string wrong_tokens;  // those whose margin lies above what `margin_floor` excuses
+};
+
+Outcome compare(const std::filesystem::path& path, const GoldenModel& golden, const DriverOptions& options,
+                double margin_floor) {
+  auto driver = ModelDriver::open(path, options);
+  Outcome outcome;
+  EXPECT_TRUE(driver.has_value()) << driver.error().message;
+  if (!driver) return outcome;
+  for (const GoldenRun& run : golden.runs) {
+    const std::vector<std::int32_t> chosen = follow(**driver, run, outcome.difference);
+    for (std::size_t step = 0; step < chosen.size(); ++step) {
+      if (run.margins[step] <= margin_floor) continue;
+      ++outcome.tokens;
+      if (chosen[step] != run.continuation[step])
+        outcome.wrong_tokens += fmt::format("step {} of a prompt of {}: {} instead of {}; ", step, run.prompt.size(),
+                                            chosen[step], run.continuation[step]);
+    }
+  }
+  ::testing::Test::RecordProperty("largest_" + options.isa, fmt::format("{:.2e}", outcome.difference.largest()));
+  ::testing::Test::RecordProperty("nmse_" + options.isa, fmt::format("{:.2e}", outcome.difference.nmse()));
+  return outcome;
+}
+
+class HfGolden : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::filesystem::path path() const { return std::filesystem::path(OCTET_TEST_DATA) / "models" / GetParam(); }
+};
+
+TEST_P(HfGolden, Float32EqualsReference) {
+  const GoldenModel golden = testing::read_golden_folder(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.largest(), 5e-4);
+    EXPECT_GE(outcome.difference.rows(), 66 + 100);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+    EXPECT_GE(outcome.tokens, 100);
+  }
+}
+
+TEST_P(HfGolden, Bfloat16StaysWithinItsTolerance) {
+  const GoldenModel golden = testing::read_golden_folder(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.nmse(), 5e-4);
+    EXPECT_LE(outcome.difference.largest(), 0.8);
+    EXPECT_GE(outcome.difference.rows(), 66 + 100);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
+                         ::testing::Values("llama-linear-bias", "llama-tied-llama3rope", "llama-sharded-v5config",
+                                           "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config"));
+
+class GgufGolden : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::filesystem::path path() const {
+    return std::filesystem::path(OCTET_TEST_DATA) / "gguf" / (std::string(GetParam()) + ".gguf");
+  }
+};
+
+TEST_P(GgufGolden, Float32EqualsReference) {
+  const GoldenModel golden = testing::read_golden_gguf(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.largest(), 2e-5);
+    EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+    EXPECT_EQ(outcome.tokens, 3 * 24);
+  }
+}
+
+// Integer paths round activations as llama.cpp does, so they are held to the noise that it shows on the same file.
+TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
+  const GoldenModel golden = testing::read_golden_gguf(path());
+  const double noise = 1.5 * golden.peer_max_difference;
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, noise);
+    EXPECT_TRUE(outcome.difference.nmse() <= 1e-4 || outcome.difference.largest() <= noise)
+        << "nmse " << outcome.difference.nmse() << ", largest " << outcome.difference.largest();
+    EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+    EXPECT_GT(outcome.tokens, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
+                         ::testing::Values("llama-spm-f32", "llama-bpe-rope3-tied-bf16", "qwen2-yarn-tied-f16",
+                                           "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1"));
+
+}  // namespace
+}  // namespace octet::models
