@@ -77,9 +77,6 @@ TEST(Philox, DrawUsesAllOfSeedAndPosition) {
   EXPECT_DOUBLE_EQ(base, uniform_draw(1, 1));
   EXPECT_NE(base, uniform_draw(1 + (1ull << 32), 1));
   EXPECT_NE(base, uniform_draw(1, 1 + (1ll << 32)));
-  EXPECT_EQ(fold_seed(7, 0), 7u);
-  EXPECT_NE(fold_seed(7, 1), fold_seed(7, 2));
-  EXPECT_NE(fold_seed(7, 1), fold_seed(8, 0));
   double sum = 0;
   for (int i = 0; i < 100000; ++i) {
     double u = uniform_draw(99, i);

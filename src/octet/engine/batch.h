@@ -14,10 +14,10 @@ namespace octet::engine {
 
 using text::TokenId;
 using BlockId = std::int32_t;
-using SlotId =
-    std::int32_t;  // a sequence's seat in the executor: its last token, sampling parameters, row of the block tables
-constexpr std::int32_t kFromSlot =
-    -1;  // "the token this slot sampled in the step before", which the host may not know yet
+// A sequence's seat in the executor: its last token, sampling parameters, row of the block tables.
+using SlotId = std::int32_t;
+// "The token this slot sampled last", which the host may not know yet.
+constexpr std::int32_t kFromSlot = -1;
 
 // Consecutive rows of one sequence; a prefill chunk and a decode are the same thing.
 struct Span {
@@ -25,8 +25,8 @@ struct Span {
   std::int32_t first_position = 0;  // absolute; keys and values go to block_table(slot)[position / block_size]
   std::int32_t rows = 0;
   std::int32_t tokens_at = 0;  // offset into the plan's tokens, or kFromSlot (then rows is 1)
-  std::int32_t logits_rows =
-      0;  // how many last rows need logits: 0 inside a prefill, else 1; a row with logits is sampled
+  // How many last rows need logits: 0 inside a prefill, else 1; a row with logits is sampled.
+  std::int32_t logits_rows = 0;
 };
 struct BlockUpdate {  // block_table(slot, group)[index] = block
   SlotId slot;
@@ -41,15 +41,16 @@ struct SamplingUpdate {  // set when a sequence takes a slot, changed by excepti
 
 struct StepHeader {
   std::uint64_t step = 0;
-  std::int32_t rows = 0;                                                        // of all spans
-  std::int32_t spans = 0, tokens = 0, block_updates = 0, sampling_updates = 0;  // counts
-  std::uint32_t spans_at = 0, tokens_at = 0, block_updates_at = 0, sampling_updates_at = 0,
-                bytes = 0;  // offsets from the header
+  std::int32_t rows = 0;                                                                     // of all spans
+  std::int32_t spans = 0, tokens = 0, block_updates = 0, sampling_updates = 0;               // counts
+  std::uint32_t spans_at = 0, tokens_at = 0, block_updates_at = 0, sampling_updates_at = 0;  // bytes from the header
+  std::uint32_t bytes = 0;                                                                   // of the whole plan
 };
+constexpr std::size_t kPlanAlignment = 8;  // of a plan's first byte, wherever it is copied to
 static_assert(std::is_trivially_copyable_v<StepHeader> && std::is_trivially_copyable_v<Span> &&
               std::is_trivially_copyable_v<BlockUpdate> && std::is_trivially_copyable_v<SamplingUpdate>);
 
-// Reads a plan. Trusts its bytes: they come from PlanBuilder.
+// Reads a plan. Trusts its bytes, which come from PlanBuilder. A slot appears in at most one span of a plan.
 class StepPlan {
  public:
   explicit StepPlan(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -94,7 +95,9 @@ struct SpanResult {
 };
 struct StepResult {
   std::uint64_t step = 0;
-  bool interrupted = false;  // stopped by interrupt(): nothing was produced, all spans stand where they stood
+  // Stopped by interrupt(): nothing was produced, all spans stand where they stood (and come again in a later plan),
+  // but the plan's block and sampling updates are in force. spans and tokens are empty.
+  bool interrupted = false;
   std::span<const SpanResult> spans;
   std::span<const TokenId> tokens;
 };
@@ -107,10 +110,12 @@ struct Ticket {
 class Executor {
  public:
   virtual ~Executor() = default;
-  virtual Ticket submit(
-      StepPlan plan) = 0;  // copies the plan and returns at once; step n + 1 may be submitted before n is collected
-  virtual StepResult collect(Ticket ticket) = 0;  // in order; blocks; valid until the next collect
-  virtual void interrupt() = 0;                   // the running step may end early; see StepResult::interrupted
+  // Copies the plan and returns at once; step n + 1 may be submitted before n is collected. Steps run in order.
+  virtual Ticket submit(StepPlan plan) = 0;
+  // In order; blocks; valid until the next collect.
+  virtual StepResult collect(Ticket ticket) = 0;
+  // The running step may end early; see StepResult::interrupted.
+  virtual void interrupt() = 0;
 };
 
 }  // namespace octet::engine

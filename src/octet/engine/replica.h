@@ -24,10 +24,10 @@ struct ReplicaOptions {
   std::string dtype = "auto";                      // auto, float32, bfloat16, float16
   int threads = 0;                                 // 0: what the process may use
   std::optional<std::int64_t> kv_cache_bytes;      // else a share of the free memory
-  double memory_share = 0.5;                       // of the memory free under the cgroup's limit, for weights and KV
+  double memory_share = 0.5;  // KV pool: of the memory the model leaves free under the cgroup's limit
   std::int32_t block_size = 16;
-  std::optional<std::int32_t> max_model_len;  // else the model's, or what the pool holds
-  std::int32_t max_num_seqs = 64;
+  std::optional<std::int32_t> max_model_len;           // else the model's, or what the pool holds
+  std::int32_t max_num_seqs = 64;                      // at most max_num_batched_tokens of them run
   std::optional<std::int32_t> max_num_batched_tokens;  // else chosen at warm-up so that a step lasts at most 250 ms
   bool prefix_caching = true;
   SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;

@@ -2,13 +2,12 @@
 // model, no text, no thread.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "octet/base/clock.h"
 #include "octet/base/error.h"
 #include "octet/engine/batch.h"
 #include "octet/engine/kv_cache.h"
@@ -25,37 +24,45 @@ struct SchedulerConfig {
   bool prefix_caching = true;
   std::int32_t max_waiting = 1024;  // bounded admission
   std::vector<TokenId> eos_tokens;
+  PrefixHash hash = prefix_hash;
 };
 
 using SequenceId = std::uint64_t;  // never used twice
 
-// A new token of a sequence, or its end.
+// New tokens of a sequence, or its end.
 struct SequenceEvent {
   SequenceId sequence = 0;
-  std::vector<TokenId> tokens;
-  FinishReason finish = FinishReason::kNone;
+  std::span<const TokenId> tokens;            // inside the StepResult; the token that ended it is the last of them
+  FinishReason finish = FinishReason::kNone;  // kStop or kLength
+  std::optional<TokenId> stop_token;          // of SamplingParams::stop_token_ids; none where the model's own ended it
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
 };
 
 class Scheduler {
  public:
-  Scheduler(const SchedulerConfig& config, const Clock& clock);
+  explicit Scheduler(const SchedulerConfig& config);
   ~Scheduler();
 
-  // kExhausted: the queue is full, try later. kInvalid: it can never fit (names both numbers).
+  // kInvalid: a request that can never run, whatever the load (names both numbers). Thread-safe.
+  static Result<> check(const SchedulerConfig& config, std::size_t prompt_tokens, const SamplingParams& sampling);
+
+  // kExhausted: the queue is full, try later. kInvalid: as check() says. A max_tokens beyond the
+  // context or the pool is cut to what fits; the sequence then ends as kLength. Without a seed, sampling.seed is 0.
   Result<SequenceId> add(std::vector<TokenId> prompt, const SamplingParams& sampling, std::int32_t choice,
                          std::int32_t priority, std::uint64_t cache_salt);
-  // Frees what the sequence holds as soon as no step in flight uses it. Unknown ids are ignored: it may have just
-  // ended.
+  // The client went away, or a stop string was found in its text: no event follows. What the sequence holds is freed as
+  // soon as no step in flight uses it. Unknown ids are ignored: it may have just ended.
   void cancel(SequenceId sequence);
-  // A stop string was found in its text: ends as kStop.
   void stop(SequenceId sequence);
 
-  // Plans the next step, on top of steps still in flight. False: nothing to run.
+  // Plans the next step, on top of steps still in flight. False: nothing to run until one of those is taken in, or
+  // nothing at all.
   bool plan(PlanBuilder& builder);
-  // Takes in the oldest step in flight; events in the order of its spans.
+  // Takes in the oldest step in flight and appends its events, in the order of its spans.
   void update(const StepResult& result, std::vector<SequenceEvent>& events);
 
+  // Who sits in a slot: 0 for nobody, or one that has left and whose last step is in flight.
+  SequenceId sequence_in(SlotId slot) const;
   bool idle() const;  // nothing waiting, running or in flight
   struct Counts {
     std::int32_t waiting = 0, running = 0;

@@ -25,13 +25,4 @@ double uniform_draw(std::uint64_t seed, std::int64_t position) {
   return static_cast<double>(random >> 11) * 0x1p-53;
 }
 
-std::uint64_t fold_seed(std::uint64_t seed, std::int32_t choice) {
-  if (choice == 0) return seed;
-  // SplitMix64 (Steele et al., OOPSLA 2014), started at the seed and moved on by the choice.
-  std::uint64_t z = seed + static_cast<std::uint64_t>(choice) * 0x9E3779B97F4A7C15;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
 }  // namespace octet::ops

@@ -18,7 +18,7 @@ struct SamplingRow {
   float top_p = 1.0f;         // from 1: off
   float min_p = 0.0f;         // 0: off
   std::int32_t top_k = 0;     // 0: off
-  std::uint64_t seed = 0;     // the draw is a function of (seed, position) alone; see fold_seed
+  std::uint64_t seed = 0;     // the draw is a function of (seed, position) alone: every sequence has a seed of its own
   std::int64_t position = 0;  // of the token that is drawn
 };
 static_assert(std::is_trivially_copyable_v<SamplingRow>);
@@ -34,7 +34,5 @@ struct SamplingBatch {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 // Uniform in [0, 1), 53 bits: the seed is the key, the position the counter.
 double uniform_draw(std::uint64_t seed, std::int64_t position);
-// The seed of a request's sequence number `choice`: the first keeps the request's own.
-std::uint64_t fold_seed(std::uint64_t seed, std::int32_t choice);
 
 }  // namespace octet::ops

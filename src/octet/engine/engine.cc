@@ -1,0 +1,253 @@
+#include "octet/engine/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "octet/base/check.h"
+#include "octet/engine/command_queue.h"
+#include "octet/engine/live_requests.h"
+#include "octet/engine/prefill_watch.h"
+#include "octet/engine/stats_recorder.h"
+#include "octet/ops/sampling.h"
+
+namespace octet::engine {
+namespace {
+
+// Admission is bounded before the scheduler, where a client can still be told so at once.
+SchedulerConfig without_queue_limit(SchedulerConfig config) {
+  config.max_waiting = std::numeric_limits<std::int32_t>::max();
+  return config;
+}
+
+struct Command {
+  Command* next = nullptr;
+  RequestId id = 0;
+  std::int64_t submitted_ns = 0;
+  std::optional<Request> request;  // none: cancel
+};
+
+}  // namespace
+
+struct Engine::State {
+  State(const EngineConfig& engine_config, std::unique_ptr<Executor> engine_executor,
+        const text::Tokenizer* engine_tokenizer, const Clock& engine_clock);
+
+  Result<> check(const Request& request) const;
+  std::int32_t admission_limit() const;
+  void push(std::unique_ptr<Command> command);
+
+  // ---- the engine's thread
+  void run();
+  void take_commands();
+  void plan_steps();
+  void watch(const StepPlan& plan);
+  void deliver_events();
+  void collect_step();
+  void shut_down();
+
+  const EngineConfig config;
+  const std::unique_ptr<Executor> executor;
+  const text::Tokenizer* const tokenizer;
+  const Clock& clock;
+
+  std::atomic<RequestId> last_id{0};
+  std::atomic<std::int32_t> sequences{0};  // admitted and not ended
+  std::atomic<std::int32_t> open{0};       // requests admitted and not done with
+  std::atomic<bool> draining{false}, stopping{false};
+  std::atomic<std::uint32_t> signal{0};  // moves with every command
+  CommandQueue<Command> commands;
+  PrefillWatch prefills;
+
+  StatsRecorder stats;
+  Scheduler scheduler;
+  LiveRequests requests;
+  PlanBuilder builder;
+  std::vector<Ticket> in_flight;  // oldest first
+  std::vector<SequenceEvent> events;
+  bool last_was_interrupted = false;
+  std::thread thread;
+};
+
+Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor> engine_executor,
+                     const text::Tokenizer* engine_tokenizer, const Clock& engine_clock)
+    : config(engine_config),
+      executor(std::move(engine_executor)),
+      tokenizer(engine_tokenizer),
+      clock(engine_clock),
+      prefills(config.scheduler.max_sequences),
+      scheduler(without_queue_limit(config.scheduler)),
+      requests({scheduler, config.scheduler, tokenizer, clock, stats, sequences, open}) {
+  OCTET_CHECK(config.steps_in_flight >= 1 && config.vocabulary_size > 0);
+  in_flight.reserve(static_cast<std::size_t>(config.steps_in_flight));
+  events.reserve(static_cast<std::size_t>(config.scheduler.max_sequences));
+  stats.scheduler(scheduler);
+  thread = std::thread([this] { run(); });
+}
+
+std::int32_t Engine::State::admission_limit() const {
+  return config.scheduler.max_sequences + config.scheduler.max_waiting;
+}
+
+Result<> Engine::State::check(const Request& request) const {
+  OCTET_CHECK(request.sink != nullptr);
+  if (request.choices < 1 || request.choices > admission_limit()) {
+    return fail(ErrorCode::kInvalid, "n is {}: from 1 to {}, what may run and wait here", request.choices,
+                admission_limit());
+  }
+  OCTET_TRY_VOID(Scheduler::check(config.scheduler, request.prompt.size(), request.sampling));
+  for (TokenId id : request.prompt) {
+    if (id < 0 || id >= config.vocabulary_size) {
+      return fail(ErrorCode::kInvalid, "token id {} is outside the vocabulary of {}", id, config.vocabulary_size);
+    }
+  }
+  if (tokenizer == nullptr && !request.sampling.stop.empty()) {
+    return fail(ErrorCode::kInvalid, "stop strings need a tokenizer, and this model is served without one");
+  }
+  return {};
+}
+
+void Engine::State::push(std::unique_ptr<Command> command) {
+  commands.push(std::move(command));
+  signal.fetch_add(1);
+  signal.notify_one();
+}
+
+void Engine::State::run() {
+  for (;;) {
+    const std::uint32_t seen = signal.load();
+    take_commands();
+    if (stopping.load()) return shut_down();
+    plan_steps();
+    const bool delivered = !events.empty();
+    deliver_events();  // while the step runs
+    if (!in_flight.empty()) {
+      collect_step();
+    } else if (!delivered) {
+      signal.wait(seen);
+    }
+  }
+}
+
+void Engine::State::take_commands() {
+  commands.take_all([this](std::unique_ptr<Command> command) {
+    if (command->request) {
+      requests.start(command->id, *std::move(command->request), command->submitted_ns);
+    } else {
+      requests.cancel(command->id);
+    }
+  });
+}
+
+void Engine::State::plan_steps() {
+  while (in_flight.size() < static_cast<std::size_t>(config.steps_in_flight) && scheduler.plan(builder)) {
+    const StepPlan plan = builder.finish();
+    stats.step(plan.header().rows);
+    if (in_flight.empty()) watch(plan);
+    in_flight.push_back(executor->submit(plan));
+  }
+  stats.scheduler(scheduler);
+}
+
+// Lets a cancellation end this step early where most of its rows are prefill. Never twice in a row: what shares the
+// step with clients that come and go must get on.
+void Engine::State::watch(const StepPlan& plan) {
+  std::int32_t prefill_rows = 0;
+  for (const Span& span : plan.spans()) prefill_rows += span.rows > 1 ? span.rows : 0;
+  if (last_was_interrupted || 2 * prefill_rows < plan.header().rows) return;
+  for (const Span& span : plan.spans()) {
+    if (span.rows > 1) prefills.add(requests.owner_of(scheduler.sequence_in(span.slot)));
+  }
+}
+
+void Engine::State::deliver_events() {
+  for (const SequenceEvent& event : events) requests.deliver(event);
+  events.clear();
+}
+
+void Engine::State::collect_step() {
+  const StepResult result = executor->collect(in_flight.front());
+  prefills.end();
+  in_flight.erase(in_flight.begin());
+  last_was_interrupted = result.interrupted;
+  scheduler.update(result, events);
+}
+
+void Engine::State::shut_down() {
+  take_commands();
+  requests.cancel_all();
+  executor->interrupt();
+  while (!in_flight.empty()) collect_step();
+}
+
+Engine::Engine(const EngineConfig& config, std::unique_ptr<Executor> executor, const text::Tokenizer* tokenizer,
+               const Clock& clock)
+    : state_(std::make_unique<State>(config, std::move(executor), tokenizer, clock)) {}
+
+Engine::~Engine() {
+  state_->stopping.store(true);
+  state_->signal.fetch_add(1);
+  state_->signal.notify_one();
+  state_->executor->interrupt();
+  state_->thread.join();
+}
+
+Result<RequestId> Engine::submit(Request request) {
+  State& state = *state_;
+  if (Result<> valid = state.check(request); !valid) {
+    state.stats.rejected();
+    return std::unexpected(std::move(valid).error());
+  }
+  if (state.draining.load()) {
+    state.stats.rejected();
+    return fail(ErrorCode::kExhausted, "the server is shutting down");
+  }
+  const std::int32_t before = state.sequences.fetch_add(request.choices);
+  if (before > state.admission_limit() - request.choices) {
+    state.sequences.fetch_sub(request.choices);
+    state.stats.rejected();
+    return fail(ErrorCode::kExhausted, "{} sequences are running and waiting, {} more than {} may: try again later",
+                before, before + request.choices - state.admission_limit(), state.admission_limit());
+  }
+  state.open.fetch_add(1);
+  const RequestId id = state.last_id.fetch_add(1) + 1;
+  if (!request.sampling.seed) {
+    const auto words = ops::philox4x32(
+        {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32), 0, 1},
+        {static_cast<std::uint32_t>(state.config.seed), static_cast<std::uint32_t>(state.config.seed >> 32)});
+    request.sampling.seed = (std::uint64_t{words[0]} << 32) | words[1];
+  }
+  auto command = std::make_unique<Command>();
+  command->id = id;
+  command->submitted_ns = state.clock.now_ns();
+  command->request = std::move(request);
+  state.push(std::move(command));
+  return id;
+}
+
+void Engine::cancel(RequestId id) {
+  auto command = std::make_unique<Command>();
+  command->id = id;
+  state_->push(std::move(command));
+  if (state_->prefills.left(id)) state_->executor->interrupt();
+}
+
+void Engine::drain(std::int64_t deadline_ns) {
+  constexpr auto kLook = std::chrono::milliseconds(2);
+  state_->draining.store(true);
+  while (state_->open.load() > 0 && state_->clock.now_ns() < deadline_ns) std::this_thread::sleep_for(kLook);
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats = state_->stats.snapshot();
+  stats.waiting = std::max(0, state_->sequences.load() - stats.running);
+  return stats;
+}
+
+const EngineConfig& Engine::config() const { return state_->config; }
+
+}  // namespace octet::engine

@@ -1,0 +1,152 @@
+#include "octet/engine/live_requests.h"
+
+#include <exception>
+#include <utility>
+
+#include "octet/base/log.h"
+
+namespace octet::engine {
+
+void LiveRequests::start(RequestId id, Request request, std::int64_t submitted_ns) {
+  auto owned = std::make_unique<Live>();
+  Live& live = *owned;
+  live.id = id;
+  live.request = std::move(request);
+  live.submitted_ns = submitted_ns;
+  live.prompt_tokens = static_cast<std::int32_t>(live.request.prompt.size());
+  live.choices.resize(static_cast<std::size_t>(live.request.choices));
+  requests_.emplace(id, std::move(owned));
+  // The first choice computes the prompt; the others start with its first token and find the prompt in the cache.
+  const bool shares = context_.config.prefix_caching && live.prompt_tokens > context_.config.block_size;
+  try {
+    start_choices(live, shares ? 1 : live.request.choices);
+  } catch (const std::exception& problem) {
+    end_request(live, FinishReason::kError, problem.what());
+  }
+  forget_if_ended(live);
+}
+
+void LiveRequests::start_choices(Live& live, std::int32_t upto) {
+  const Request& request = live.request;
+  for (; live.started < upto; ++live.started) {
+    Choice& choice = live.choices[static_cast<std::size_t>(live.started)];
+    choice.output.emplace(context_.tokenizer, request.sampling, request.want_text, request.prompt);
+    Result<SequenceId> added =
+        context_.scheduler.add(request.prompt, request.sampling, live.started, request.priority, request.cache_salt);
+    if (!added) return end_request(live, FinishReason::kError, added.error().message);
+    choice.sequence = *added;
+    seats_.emplace(*added, Seat{&live, live.started});
+  }
+  if (live.started == request.choices) live.request.prompt = {};
+}
+
+void LiveRequests::cancel(RequestId id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  Live& live = *found->second;
+  end_request(live, FinishReason::kAbort, "");
+  forget_if_ended(live);
+}
+
+void LiveRequests::cancel_all() {
+  while (!requests_.empty()) cancel(requests_.begin()->first);
+}
+
+RequestId LiveRequests::owner_of(SequenceId sequence) const {
+  const auto found = seats_.find(sequence);
+  return found == seats_.end() ? 0 : found->second.live->id;
+}
+
+void LiveRequests::deliver(const SequenceEvent& event) {
+  const auto found = seats_.find(event.sequence);
+  if (found == seats_.end()) return;  // cancelled since
+  auto [live, index] = found->second;
+  try {
+    take(*live, index, event);
+    if (live->started < live->request.choices) start_choices(*live, live->request.choices);
+  } catch (const std::exception& problem) {
+    end_request(*live, FinishReason::kError, problem.what());
+  } catch (...) {
+    end_request(*live, FinishReason::kError, "an unknown exception while the text was made");
+  }
+  if (live->sink_failed) end_request(*live, FinishReason::kError, "");
+  forget_if_ended(*live);
+}
+
+void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& event) {
+  Choice& choice = live.choices[static_cast<std::size_t>(index)];
+  SequenceOutput::Piece piece = choice.output->push(event.tokens, event.finish);
+  const FinishReason finish = piece.stop_string ? FinishReason::kStop : event.finish;
+  choice.cached_tokens = event.cached_tokens;
+  choice.completion_tokens = event.completion_tokens - static_cast<std::int32_t>(event.tokens.size() - piece.tokens);
+
+  const std::int64_t now = context_.clock.now_ns();
+  if (choice.last_token_ns == 0) {
+    context_.stats.prompt(event.prompt_tokens);
+    context_.stats.first_tokens(piece.tokens, now - live.submitted_ns);
+  } else {
+    context_.stats.more_tokens(piece.tokens, now - choice.last_token_ns);
+  }
+  choice.last_token_ns = now;
+
+  Output output = describe(live, index, finish);
+  output.tokens.assign(event.tokens.begin(), event.tokens.begin() + static_cast<std::ptrdiff_t>(piece.tokens));
+  output.text = std::move(piece.text);
+  if (!piece.stop_string) output.stop_token = event.stop_token;
+  output.stop_string = std::move(piece.stop_string);
+  if (finish != FinishReason::kNone) {
+    if (event.finish == FinishReason::kNone) context_.scheduler.stop(event.sequence);
+    end_choice(live, index, finish);
+  }
+  emit(live, std::move(output));
+}
+
+Output LiveRequests::describe(const Live& live, std::int32_t index, FinishReason finish) const {
+  const Choice& choice = live.choices[static_cast<std::size_t>(index)];
+  Output output{.request = live.id, .choice = index, .finish = finish};
+  output.prompt_tokens = live.prompt_tokens;
+  output.cached_tokens = choice.cached_tokens;
+  output.completion_tokens = choice.completion_tokens;
+  return output;
+}
+
+void LiveRequests::emit(Live& live, Output&& output) {
+  if (live.sink_failed) return;
+  try {
+    live.request.sink(std::move(output));
+  } catch (...) {
+    live.sink_failed = true;
+    log_error("request {}: its sink threw an exception, the request is dropped", live.id);
+  }
+}
+
+void LiveRequests::end_choice(Live& live, std::int32_t index, FinishReason finish) {
+  Choice& choice = live.choices[static_cast<std::size_t>(index)];
+  choice.ended = true;
+  choice.output.reset();
+  seats_.erase(choice.sequence);
+  ++live.ended;
+  context_.stats.finished(finish, context_.clock.now_ns() - live.submitted_ns);
+  context_.sequences.fetch_sub(1);
+}
+
+void LiveRequests::end_request(Live& live, FinishReason finish, std::string_view error) {
+  if (!error.empty()) log_error("request {}: {}", live.id, error);
+  for (std::int32_t index = 0; index < live.request.choices; ++index) {
+    Choice& choice = live.choices[static_cast<std::size_t>(index)];
+    if (choice.ended) continue;
+    if (choice.sequence != 0) context_.scheduler.cancel(choice.sequence);
+    end_choice(live, index, finish);
+    Output output = describe(live, index, finish);
+    output.error = error;
+    emit(live, std::move(output));
+  }
+}
+
+void LiveRequests::forget_if_ended(Live& live) {
+  if (live.ended < live.request.choices) return;
+  requests_.erase(live.id);
+  context_.open.fetch_sub(1);
+}
+
+}  // namespace octet::engine

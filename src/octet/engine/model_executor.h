@@ -1,0 +1,92 @@
+// Runs plans on a model: one process, one rank, a thread of its own.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "octet/comm/group.h"
+#include "octet/engine/batch.h"
+#include "octet/models/model.h"
+#include "octet/ops/backend.h"
+
+namespace octet::engine {
+
+// What a model needs around it; goes away in reverse order.
+struct ModelParts {
+  std::unique_ptr<ops::Backend> backend;
+  std::unique_ptr<ops::Stream> stream;
+  std::unique_ptr<comm::Group> group;
+  std::unique_ptr<models::Model> model;
+};
+
+struct ModelExecutorConfig {
+  std::int32_t slots = 0;            // sequences running at once, and rows with logits in a step
+  std::int32_t max_rows = 0;         // of a step; the model must have been loaded for as many
+  std::int32_t blocks_per_slot = 0;  // of the longest sequence
+  std::int32_t blocks = 0, block_size = 0;
+  int steps_in_flight = 1;
+};
+
+// Allocates the KV pool and every buffer of a step when it is made; a step allocates nothing. Its buffers keep their
+// addresses.
+class ModelExecutor final : public Executor {
+ public:
+  ModelExecutor(const ModelExecutorConfig& config, ModelParts parts);
+  ~ModelExecutor() override;  // the running step ends early; results that were not collected are lost
+
+  Ticket submit(StepPlan plan) override;
+  StepResult collect(Ticket ticket) override;
+  // From any thread: every step submitted so far that has not ended yet may end early. A step that was submitted before
+  // an interrupted one was collected rests on what that one did not do, so it is interrupted as well.
+  void interrupt() override;
+
+  const models::Model& model() const { return *parts_.model; }
+  std::int64_t kv_bytes() const { return kv_bytes_; }
+
+ private:
+  struct Step {  // one plan and its result
+    std::vector<std::uint64_t> plan;
+    std::size_t plan_bytes = 0;
+    std::uint64_t step = 0;
+    std::uint64_t collected_before = 0;  // steps that had been collected when this one was submitted
+    bool interrupted = false;
+    std::vector<SpanResult> spans;
+    std::vector<TokenId> tokens;
+  };
+  void allocate_kv();
+  void allocate_buffers();
+  void run();
+  void execute(Step& step, std::uint64_t number);
+  void apply_updates(const StepPlan& plan);
+  std::int32_t lay_out_rows(const StepPlan& plan);
+  void take_tokens(const StepPlan& plan, Step& step);
+
+  ModelExecutorConfig config_;
+  ModelParts parts_;
+
+  std::vector<Tensor> kv_memory_;
+  std::vector<std::vector<ops::KvLayer>> caches_;  // per group, per layer
+  std::int64_t kv_bytes_ = 0;
+
+  // Device side of the slots and of the step's rows.
+  std::vector<Tensor> block_tables_;
+  std::vector<TensorView> block_table_views_;
+  Tensor tokens_, positions_, spans_of_rows_, first_rows_, slots_, logits_rows_, logits_, sampling_rows_, sampled_;
+  std::vector<ops::SamplingRow> slot_sampling_;
+  std::vector<TokenId> slot_token_;  // the last one sampled
+
+  // Steps are numbered from 1 in the order of submit; step n is ring_[n % size]. The atomics pass steps between the
+  // two threads.
+  std::vector<Step> ring_;
+  std::uint64_t collected_ = 0;
+  std::uint64_t last_interrupted_ = 0;  // executor thread
+  alignas(64) std::atomic<std::uint64_t> submitted_{0};
+  alignas(64) std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> interrupt_upto_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace octet::engine
