@@ -22,8 +22,6 @@ constexpr int kChunk = 32;  // shorter than the long prompts, so that every gold
 // Feeds a run's prompt and the stored continuation. Returns the model's own choice where each stored token stands.
 std::vector<std::int32_t> follow(ModelDriver& driver, const GoldenRun& run, LogitDifference& difference) {
   driver.reset(0);
-  std::vector<std::int32_t> fed = run.prompt;
-  if (!run.continuation.empty()) fed.insert(fed.end(), run.continuation.begin(), run.continuation.end() - 1);
   const auto prompt_logits = driver.run(0, run.prompt, kChunk);
   for (std::size_t i = 0; i < run.logit_positions.size(); ++i)
     difference.add(prompt_logits[static_cast<std::size_t>(run.logit_positions[i])], run.prompt_logits[i]);
@@ -43,8 +41,9 @@ struct Outcome {
   std::string wrong_tokens;  // those whose margin lies above what `margin_floor` excuses
 };
 
-Outcome compare(const std::filesystem::path& path, const GoldenModel& golden, DType dtype, double margin_floor) {
-  auto driver = ModelDriver::open(path, {.dtype = dtype});
+Outcome compare(const std::filesystem::path& path, const GoldenModel& golden, const DriverOptions& options,
+                double margin_floor) {
+  auto driver = ModelDriver::open(path, options);
   Outcome outcome;
   EXPECT_TRUE(driver.has_value()) << driver.error().message;
   if (!driver) return outcome;
@@ -58,8 +57,8 @@ Outcome compare(const std::filesystem::path& path, const GoldenModel& golden, DT
                                             chosen[step], run.continuation[step]);
     }
   }
-  ::testing::Test::RecordProperty("largest_difference", fmt::format("{:.2e}", outcome.difference.largest()));
-  ::testing::Test::RecordProperty("nmse", fmt::format("{:.2e}", outcome.difference.nmse()));
+  ::testing::Test::RecordProperty("largest_" + options.isa, fmt::format("{:.2e}", outcome.difference.largest()));
+  ::testing::Test::RecordProperty("nmse_" + options.isa, fmt::format("{:.2e}", outcome.difference.nmse()));
   return outcome;
 }
 
@@ -69,19 +68,27 @@ class HfGolden : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(HfGolden, Float32EqualsReference) {
-  const Outcome outcome = compare(path(), testing::read_golden_folder(path()), DType::kF32, 0.0);
-  EXPECT_LE(outcome.difference.largest(), 5e-4);
-  EXPECT_GE(outcome.difference.rows(), 66 + 100);
-  EXPECT_EQ(outcome.wrong_tokens, "");
-  EXPECT_GE(outcome.tokens, 100);
+  const GoldenModel golden = testing::read_golden_folder(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.largest(), 5e-4);
+    EXPECT_GE(outcome.difference.rows(), 66 + 100);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+    EXPECT_GE(outcome.tokens, 100);
+  }
 }
 
 TEST_P(HfGolden, Bfloat16StaysWithinItsTolerance) {
-  const Outcome outcome = compare(path(), testing::read_golden_folder(path()), DType::kBF16, 0.0);
-  EXPECT_LE(outcome.difference.nmse(), 5e-4);
-  EXPECT_LE(outcome.difference.largest(), 0.8);
-  EXPECT_GT(outcome.difference.rows(), 0);
-  EXPECT_EQ(outcome.wrong_tokens, "");
+  const GoldenModel golden = testing::read_golden_folder(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.nmse(), 5e-4);
+    EXPECT_LE(outcome.difference.largest(), 0.8);
+    EXPECT_GE(outcome.difference.rows(), 66 + 100);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
@@ -96,23 +103,30 @@ class GgufGolden : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(GgufGolden, Float32EqualsReference) {
-  const Outcome outcome = compare(path(), testing::read_golden_gguf(path()), DType::kF32, 0.0);
-  EXPECT_LE(outcome.difference.largest(), 2e-5);
-  EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
-  EXPECT_EQ(outcome.wrong_tokens, "");
-  EXPECT_EQ(outcome.tokens, 3 * 24);
+  const GoldenModel golden = testing::read_golden_gguf(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.largest(), 2e-5);
+    EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+    EXPECT_EQ(outcome.tokens, 3 * 24);
+  }
 }
 
 // Integer paths round activations as llama.cpp does, so they are held to the noise that it shows on the same file.
 TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
   const GoldenModel golden = testing::read_golden_gguf(path());
   const double noise = 1.5 * golden.peer_max_difference;
-  const Outcome outcome = compare(path(), golden, DType::kBF16, noise);
-  EXPECT_TRUE(outcome.difference.nmse() <= 1e-4 || outcome.difference.largest() <= noise)
-      << "nmse " << outcome.difference.nmse() << ", largest " << outcome.difference.largest();
-  EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
-  EXPECT_EQ(outcome.wrong_tokens, "");
-  EXPECT_GT(outcome.tokens, 0);
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, noise);
+    EXPECT_TRUE(outcome.difference.nmse() <= 1e-4 || outcome.difference.largest() <= noise)
+        << "nmse " << outcome.difference.nmse() << ", largest " << outcome.difference.largest();
+    EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+    EXPECT_GT(outcome.tokens, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,

@@ -101,10 +101,12 @@ bool ModelDriver::forward(std::span<const Piece> pieces, int layers, Logits* log
   const std::int64_t vocabulary = model_->config().vocab_size;
   const auto logits_rows = static_cast<std::int64_t>(rows.logits.size());
   Tensor out(DType::kF32, {logits_rows, vocabulary});
+  if (before_forward) before_forward();
   const bool finished = model_->forward(
       *stream_,
       {.batch = &batch, .caches = caches_, .logits = out.view(), .interrupted = [&] { return layers-- <= 0; }});
   stream_->synchronize();
+  if (after_forward) after_forward();
   for (std::int64_t i = 0; i < logits_rows && logits != nullptr; ++i) {
     const float* row = out.view().row<float>(i);
     logits->emplace_back(row, row + vocabulary);
@@ -131,6 +133,13 @@ ModelDriver::Logits ModelDriver::run(int sequence, std::span<const std::int32_t>
     tokens = tokens.subspan(count);
   }
   return all;
+}
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> available;
+  for (const char* isa : {"scalar", "avx2", "avx512"})
+    if (ops::make_cpu_backend(1, isa) != nullptr) available.emplace_back(isa);
+  return available;
 }
 
 std::int32_t argmax(std::span<const float> logits) {

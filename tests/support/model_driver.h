@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,6 +52,8 @@ class ModelDriver {
   // Forgets a sequence.
   void reset(int sequence) { lengths_[static_cast<std::size_t>(sequence)] = 0; }
 
+  std::function<void()> before_forward, after_forward;  // around Model::forward alone, for tests that measure it
+
  private:
   ModelDriver() = default;
   Result<> load(const std::filesystem::path& path, std::unique_ptr<comm::Group> group);
@@ -68,6 +71,9 @@ class ModelDriver {
   Tensor block_table_;
   std::vector<std::int32_t> lengths_;  // tokens in the cache, per sequence
 };
+
+// The instruction sets of DriverOptions::isa that this machine has; "scalar" always.
+std::vector<std::string> available_isas();
 
 // Index of the largest value, the lowest among equals.
 std::int32_t argmax(std::span<const float> logits);

@@ -143,10 +143,15 @@ Result<> read_biases(const JsonFields& config, const ArchitectureInfo& info, Mod
 }
 
 Result<> read_tokens(const JsonFields& config, ModelConfig& model) {
-  OCTET_TRY(const auto bos, config.integer("bos_token_id", 0, model.vocab_size - 1));
+  const auto outside = [&](const char* key, std::int64_t id) {
+    return config.error(key, "is {}, outside the vocabulary (vocab_size {})", id, model.vocab_size);
+  };
+  OCTET_TRY(const auto bos, config.integer("bos_token_id", 0, kMaxVocabulary));
+  if (bos && *bos >= model.vocab_size) return outside("bos_token_id", *bos);
   if (bos) model.bos_token = static_cast<std::int32_t>(*bos);
-  OCTET_TRY(const auto eos, config.integers("eos_token_id", 0, model.vocab_size - 1));
+  OCTET_TRY(const auto eos, config.integers("eos_token_id", 0, kMaxVocabulary));
   for (const std::int64_t id : eos) {
+    if (id >= model.vocab_size) return outside("eos_token_id", id);
     const auto token = static_cast<std::int32_t>(id);
     if (std::ranges::find(model.eos_tokens, token) == model.eos_tokens.end()) model.eos_tokens.push_back(token);
   }

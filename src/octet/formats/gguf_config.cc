@@ -187,7 +187,8 @@ Result<> read_divisors(const GgufFile& file, GgufTensorLookup lookup, ModelConfi
 
 Result<> check_count(const GgufFile& file, std::string_view key, std::size_t count, std::size_t tokens) {
   if (count == tokens) return {};
-  return fail(ErrorCode::kInvalid, "{}: key \"{}\" holds {} items for {} tokens", file.where(), key, count, tokens);
+  return fail(ErrorCode::kInvalid, "{}: key \"{}\" holds {} items, but \"tokenizer.ggml.tokens\" holds {}",
+              file.where(), key, count, tokens);
 }
 
 // The token of a key, where it lies inside the vocabulary; files write 2^32-1 for none.

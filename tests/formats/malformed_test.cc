@@ -1,0 +1,56 @@
+// LOAD-03, LOAD-04, LOAD-05: every malformed file of the suite, each in a process of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "tests/support/malformed.h"
+#include "tests/support/temp_folder.h"
+
+namespace octet::testing {
+namespace {
+
+// They belong to quantized checkpoints and mixtures of experts.
+const std::set<std::string> kOther = {"control-fp8",        "st-fp8-scale-missing", "st-fp8-scale-shape",
+                                      "st-fp8-scale-dtype", "st-fp8-scale-nan",     "cfg-quant-block-zero",
+                                      "cfg-moe-topk"};
+
+class Malformed : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempFolder>();
+    make_malformed(folder_->path(), false);
+    make_malformed(folder_->path(), true, "st-million-tensors");
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static void check(const std::string& format, const std::string& control, int expected) {
+    const MalformedChecker checker({{"/proc/self/exe", "--open"}, ""}, folder_->path(), control);
+    int checked = 0;
+    for (const MalformedEntry& entry : malformed_entries()) {
+      if (entry.format != format || kOther.contains(entry.name)) continue;
+      checker.check(entry);
+      ++checked;
+    }
+    EXPECT_EQ(checked, expected);
+  }
+
+  static inline std::unique_ptr<TempFolder> folder_;
+};
+
+TEST_F(Malformed, ManifestIsWhole) {
+  const auto entries = malformed_entries();
+  EXPECT_EQ(entries.size(), 242u);
+  for (const std::string& name : kOther) {
+    EXPECT_TRUE(std::ranges::find(entries, name, &MalformedEntry::name) != entries.end()) << name;
+  }
+}
+
+TEST_F(Malformed, Safetensors) { check("safetensors", "control-safetensors", 63); }
+TEST_F(Malformed, Index) { check("index", "control-sharded", 19); }
+TEST_F(Malformed, Config) { check("config", "control-safetensors", 42); }
+TEST_F(Malformed, Gguf) { check("gguf", "control-gguf.gguf", 81); }
+
+}  // namespace
+}  // namespace octet::testing
