@@ -172,7 +172,7 @@ TEST(Engine, StopStringsAcrossTokens) {
     for (const bool include : {false, true}) {
       Client client;
       Request request = request_for(client, {0});
-      request.sampling.stop = {"ENDINX", "END", "ENDING", "four"};
+      request.sampling.stop = {"ENDINX", "END", "four"};
       request.sampling.include_stop_in_output = include;
       ASSERT_TRUE(replay.engine->submit(std::move(request)).has_value());
       const Client::Answer& answer = client.wait();
