@@ -152,10 +152,11 @@ TEST(Flags, LaterFlagsPassOnlyAtTheirDefault) {
   Options options;
   EXPECT_EQ(parse(options, {"--max-loras", "1", "--no-enable-lora", "--async", "-n", "1.0", "--lora-modules", "None"}),
             "");
-  EXPECT_THAT(parse(options, {"--max-loras", "2"}), HasSubstr("--max-loras: LoRA adapters is not built"));
+  EXPECT_THAT(parse(options, {"--max-loras", "2"}),
+              HasSubstr("--max-loras: not built into this version: LoRA adapters"));
   EXPECT_THAT(parse(options, {"--enable-lora"}), HasSubstr("LoRA adapters"));
   EXPECT_THAT(parse(options, {"--no-async"}), HasSubstr("leaving the default"));
-  EXPECT_THAT(parse(options, {"-n", "2"}), HasSubstr("--nnodes: several nodes"));
+  EXPECT_THAT(parse(options, {"-n", "2"}), HasSubstr("--nnodes: not built into this version: several nodes"));
   EXPECT_THAT(parse(options, {"--lora-modules", "a", "b"}), HasSubstr("LoRA adapters"));
 }
 
