@@ -1,6 +1,49 @@
-#include <cstdio>
+// octet: one program, one subcommand per job.
+#include <fmt/format.h>
 
-int main() {
-  std::printf("octet %s\n", OCTET_VERSION);
-  return 0;
+#include <cstdio>
+#include <string_view>
+
+#include "apps/octet/commands.h"
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr Command kCommands[] = {
+    {"pull", "bring a model into the local cache", pull_command},
+};
+
+constexpr std::string_view kExamples = R"(
+examples
+  octet pull smollm2                               fetch a small model; the last line is its path
+  octet COMMAND --help                             every flag of a command
+)";
+
+int help(std::FILE* stream) {
+  fmt::print(stream,
+             "octet {}: serves large language models over the OpenAI API\n\nusage: octet COMMAND [flags]\n\ncommands\n",
+             OCTET_VERSION);
+  for (const Command& command : kCommands) fmt::print(stream, "  {:<12}{}\n", command.name, command.summary);
+  fmt::print(stream, "{}", kExamples);
+  return stream == stdout ? 0 : 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "--version" || word == "version") {
+    fmt::print("octet {}\n", OCTET_VERSION);
+    return 0;
+  }
+  if (word == "--help" || word == "-h" || word == "help") return help(stdout);
+  for (const Command& command : kCommands)
+    if (word == command.name) return command.run(argc - 1, argv + 1);
+  if (!word.empty()) fmt::print(stderr, "octet: no command '{}'\n\n", word);
+  return help(stderr);
 }

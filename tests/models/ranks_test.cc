@@ -100,7 +100,10 @@ INSTANTIATE_TEST_SUITE_P(Models, Ranks,
                          ::testing::Values(Case{{.attention_bias = true, .mlp_bias = true},
                                                 2},  // biases of a sum are added once
                                            Case{{.architecture = "Qwen2ForCausalLM"}, 4},  // two ranks share a key head
-                                           Case{{.architecture = "Qwen3ForCausalLM", .tied = true}, 2}));
+                                           Case{{.architecture = "Qwen3ForCausalLM", .tied = true}, 2}),
+                         [](const ::testing::TestParamInfo<Case>& info) {
+                           return fmt::format("{}_{}", info.param.spec.architecture, info.param.ranks);
+                         });
 
 TEST(Ranks, BlockFormatsAreCutBetweenBlocks) {
   const std::string path = std::string(OCTET_TEST_DATA) + "/gguf/qwen3-linear-tied-q8_0.gguf";

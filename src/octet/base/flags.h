@@ -48,32 +48,47 @@ class FlagTable {
   // command: "octet serve"; summary: one line. Rows keep their order; groups appear by their first row. -h and --help
   // are added, and --help-all where the table has rows that are not built. A row named --config reads a YAML file of
   // flags, which the command line overrides.
-  FlagTable(std::string command, std::string summary, std::vector<Flag> flags);
+  FlagTable(std::string command, std::string summary, std::span<const Flag> flags = {});
 
-  void add(std::span<const Flag> flags) { flags_.insert(flags_.end(), flags.begin(), flags.end()); }
+  void add(std::span<const Flag> flags);
   // Text that ends --help, such as examples.
   void set_epilog(std::string text) { epilog_ = std::move(text); }
 
-  // Stores what argv (without the command's own name) says into the targets. `_` equals `-` in names. An error names
-  // the flag; that of an unknown flag names the nearest known one.
+  // Stores what the arguments (without the command's own name) say into the targets. `_` equals `-` in names. An error
+  // names the flag; that of an unknown flag names the nearest known one.
   Result<> parse(std::span<const std::string> arguments);
 
-  // After parse(): was --help or --help-all asked for; notes of accepted flags; was this flag given (command line or
-  // file).
+  // After parse(): was --help or --help-all asked for; notes of accepted flags; was this flag given, there or in the
+  // configuration file.
   bool wants_help() const { return wants_help_; }
   const std::vector<std::string>& notes() const { return notes_; }
   bool given(std::string_view long_name) const;
 
-  // The text of --help: built flags, or all.
+  const std::string& command() const { return command_; }
+  // The text of --help: the built flags, or all.
   std::string help(bool all) const;
   std::string help() const { return help(wants_all_); }
   // The same rows as a Markdown table per group, for docs.
   std::string markdown() const;
 
  private:
+  struct Row {
+    Flag flag;
+    std::vector<std::string> names;  // as in the flag; the long one first
+    std::string default_text;        // the target's value before parsing
+    bool given = false;
+  };
+
+  Row* find(std::string_view name);
+  Result<> spell(std::string_view argument, std::vector<std::string>& words);
+  std::string unknown(std::string_view name) const;
+  Result<> store(Row& row, const std::vector<std::string>& values);
+  Result<> read_config(const std::string& path);
+  std::string row_help(const Row& row) const;
+
   std::string command_, summary_, epilog_;
-  std::vector<Flag> flags_;
-  std::vector<std::string> given_, notes_, defaults_;
+  std::vector<Row> rows_;
+  std::vector<std::string> notes_;
   bool wants_help_ = false, wants_all_ = false;
 };
 

@@ -1,0 +1,14 @@
+// Models that a name stands for.
+#pragma once
+#include <filesystem>
+#include <string_view>
+
+#include "octet/base/error.h"
+
+// Is this the name of a model in the catalogue?
+bool is_known_model(std::string_view name);
+
+// Brings the model into the local cache where it is not there yet, and gives its path. Nothing half-written stays
+// behind, also after SIGINT or SIGTERM (an error of kind cancelled). Two processes may ask at once: one fetches, the
+// other waits.
+octet::Result<std::filesystem::path> pull_model(std::string_view name);

@@ -1,0 +1,332 @@
+#include "octet/base/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "octet/base/check.h"
+#include "octet/base/log.h"
+
+namespace octet {
+namespace {
+
+template <typename... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    auto end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool is_switch(const FlagTarget& target) {
+  if (auto* shape = std::get_if<FlagShape>(&target)) return *shape == FlagShape::kSwitch;
+  return std::holds_alternative<bool*>(target) || std::holds_alternative<std::optional<bool>*>(target);
+}
+
+bool is_list(const FlagTarget& target) {
+  if (auto* shape = std::get_if<FlagShape>(&target)) return *shape == FlagShape::kList;
+  return std::holds_alternative<std::vector<std::string>*>(target);
+}
+
+template <typename T>
+std::string show(const T& value) {
+  return fmt::format("{}", value);
+}
+template <typename T>
+std::string show(const std::optional<T>& value) {
+  return value ? show(*value) : std::string();
+}
+std::string show(const std::vector<std::string>& values) { return fmt::format("{}", fmt::join(values, " ")); }
+
+std::string default_of(const FlagTarget& target) {
+  return std::visit(Overloaded{[](FlagShape) { return std::string(); }, [](auto* value) { return show(*value); }},
+                    target);
+}
+
+// Letters to insert, delete or replace to make one of the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+bool is_number(std::string_view text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<bool> parse_bool(std::string_view text) {
+  if (text == "true" || text == "True") return true;
+  if (text == "false" || text == "False") return false;
+  return fail(ErrorCode::kInvalid, "expected true or false, got '{}'", text);
+}
+
+Result<double> parse_double(std::string_view text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return fail(ErrorCode::kInvalid, "expected a number, got '{}'", text);
+  return value;
+}
+
+Result<> check_range(const Flag& flag, double value) {
+  if ((!flag.min || value >= *flag.min) && (!flag.max || value <= *flag.max)) return {};
+  if (flag.min && flag.max)
+    return fail(ErrorCode::kInvalid, "must be from {} to {}, got {}", *flag.min, *flag.max, value);
+  return flag.min ? fail(ErrorCode::kInvalid, "must be at least {}, got {}", *flag.min, value)
+                  : fail(ErrorCode::kInvalid, "must be at most {}, got {}", *flag.max, value);
+}
+
+Result<> check_choice(const Flag& flag, std::string_view value) {
+  if (flag.choices.empty()) return {};
+  auto choices = split(flag.choices, ',');
+  if (std::ranges::find(choices, value) != choices.end()) return {};
+  return fail(ErrorCode::kInvalid, "must be one of {}, got '{}'", fmt::join(choices, ", "), value);
+}
+
+Result<> assign(const Flag&, const std::vector<std::string>& values, bool& target) {
+  OCTET_TRY(target, parse_bool(values.back()));
+  return {};
+}
+
+Result<> assign(const Flag& flag, const std::vector<std::string>& values, std::int64_t& target) {
+  OCTET_TRY(auto value, parse_size(values.back()));
+  OCTET_TRY_VOID(check_range(flag, static_cast<double>(value)));
+  target = value;
+  return {};
+}
+
+Result<> assign(const Flag& flag, const std::vector<std::string>& values, double& target) {
+  OCTET_TRY(auto value, parse_double(values.back()));
+  OCTET_TRY_VOID(check_range(flag, value));
+  target = value;
+  return {};
+}
+
+Result<> assign(const Flag& flag, const std::vector<std::string>& values, std::string& target) {
+  OCTET_TRY_VOID(check_choice(flag, values.back()));
+  target = values.back();
+  return {};
+}
+
+Result<> assign(const Flag& flag, const std::vector<std::string>& values, std::vector<std::string>& target) {
+  for (const auto& value : values) OCTET_TRY_VOID(check_choice(flag, value));
+  target = values;
+  return {};
+}
+
+template <typename T>
+Result<> assign(const Flag& flag, const std::vector<std::string>& values, std::optional<T>& target) {
+  T value{};
+  OCTET_TRY_VOID(assign(flag, values, value));
+  target = std::move(value);
+  return {};
+}
+
+// Is this value what vLLM does without the flag? "0.0" equals "0", and a switch that is off by default may be switched
+// off.
+bool equals_default(const Flag& flag, const std::vector<std::string>& values) {
+  if (is_switch(flag.target)) {
+    auto value = parse_bool(values.back());
+    return value && *value == (flag.fallback == "True");
+  }
+  auto text = fmt::format("{}", fmt::join(values, " "));
+  if (text == flag.fallback || (flag.fallback.empty() && text == "None")) return true;
+  auto number = parse_double(text), other = parse_double(flag.fallback);
+  return number && other && *number == *other;
+}
+
+}  // namespace
+
+FlagTable::FlagTable(std::string command, std::string summary, std::span<const Flag> flags)
+    : command_(std::move(command)), summary_(std::move(summary)) {
+  add(flags);
+}
+
+void FlagTable::add(std::span<const Flag> flags) {
+  for (const Flag& flag : flags) {
+    Row row{.flag = flag, .names = split(flag.names, ' '), .default_text = default_of(flag.target)};
+    OCTET_CHECK(!row.names.empty());
+    for (const auto& name : row.names) OCTET_CHECK(!find(name));
+    rows_.push_back(std::move(row));
+  }
+}
+
+FlagTable::Row* FlagTable::find(std::string_view name) {
+  for (Row& row : rows_)
+    if (std::ranges::find(row.names, name) != row.names.end()) return &row;
+  return nullptr;
+}
+
+bool FlagTable::given(std::string_view long_name) const {
+  return std::ranges::any_of(rows_, [&](const Row& row) { return row.given && row.names.front() == long_name; });
+}
+
+std::string FlagTable::unknown(std::string_view name) const {
+  std::string_view nearest;
+  std::size_t best = name.size() / 2 + 1;
+  for (const Row& row : rows_) {
+    for (const auto& known : row.names) {
+      if (!known.starts_with("--")) continue;
+      auto distance = known.starts_with(name) ? 0 : edit_distance(name, known);
+      if (distance < best) best = distance, nearest = known;
+    }
+  }
+  if (nearest.empty()) return fmt::format("{}: no such flag", name);
+  return fmt::format("{}: no such flag; the nearest is {}", name, nearest);
+}
+
+// Appends one argument as the parser below knows it: `-` for `_`, the long name for any other, --name=value as two
+// words.
+Result<> FlagTable::spell(std::string_view argument, std::vector<std::string>& words) {
+  auto equal = std::min(argument.find('='), argument.size());
+  auto push = [&](const std::string& name, bool one_word) {
+    words.push_back(one_word ? name + std::string(argument.substr(equal)) : name);
+    if (!one_word && equal < argument.size()) words.emplace_back(argument.substr(equal + 1));
+    return Result<>();
+  };
+  if (argument.size() < 2 || argument[0] != '-' || is_number(argument)) {
+    words.emplace_back(argument);
+    return {};
+  }
+  std::string name(argument.substr(0, equal));
+  std::ranges::replace(name, '_', '-');
+  if (name == "-h" || name == "--help" || name == "--help-all") {
+    wants_help_ = true;
+    wants_all_ = wants_all_ || name == "--help-all" || argument.substr(equal) == "=all";
+    return {};
+  }
+  if (Row* row = find(name)) return push(row->names.front(), is_switch(row->flag.target));
+  if (name.starts_with("--no-")) {
+    Row* row = find("--" + name.substr(5));
+    if (row && is_switch(row->flag.target)) return push(name, true);
+  }
+  // vLLM writes one key of a JSON flag as --flag.key=value.
+  if (auto dot = name.find('.'); dot != std::string::npos) {
+    Row* row = find(name.substr(0, dot));
+    if (row && row->flag.kind == FlagClass::kAccepted) return push(row->names.front(), false);
+    if (row)
+      return fail(ErrorCode::kUnsupported, "{}: give the keys of {} as one JSON value", name, row->names.front());
+  }
+  return fail(ErrorCode::kInvalid, "{}", unknown(name));
+}
+
+Result<> FlagTable::store(Row& row, const std::vector<std::string>& values) {
+  const std::string& name = row.names.front();
+  row.given = true;
+  switch (row.flag.kind) {
+    case FlagClass::kAccepted:
+      notes_.push_back(fmt::format("{} has no effect here: {}", name, row.flag.help));
+      return {};
+    case FlagClass::kLater:
+      if (equals_default(row.flag, values)) return {};
+      return fail(ErrorCode::kUnsupported, "{}: {} is not built into this version", name, row.flag.help);
+    case FlagClass::kBuilt:
+      break;
+  }
+  auto result = std::visit(Overloaded{[](FlagShape) -> Result<> { return {}; },
+                                      [&](auto* target) { return assign(row.flag, values, *target); }},
+                           row.flag.target);
+  if (!result) return within(name, std::move(result).error());
+  return {};
+}
+
+Result<> FlagTable::parse(std::span<const std::string> arguments) {
+  std::vector<std::string> words;
+  bool literal = false;
+  for (const auto& argument : arguments) {
+    literal = literal || argument == "--";
+    if (literal) {
+      words.push_back(argument);
+      continue;
+    }
+    OCTET_TRY_VOID(spell(argument, words));
+    if (wants_help_) return {};
+  }
+  // CLI11 divides the words among the flags; conversion is ours, since it would take [..] and {} in values apart.
+  CLI::App app;
+  app.set_help_flag();
+  std::vector<CLI::Option*> options;
+  for (const Row& row : rows_) {
+    const std::string& name = row.names.front();
+    if (is_switch(row.flag.target)) {
+      options.push_back(app.add_flag(fmt::format("{},!--no-{}", name, name.substr(2))));
+    } else {
+      auto* option =
+          app.add_option(name)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      option->expected(1, is_list(row.flag.target) ? 1 << 20 : 1)->required(row.flag.required);
+      options.push_back(option);
+    }
+  }
+  try {
+    std::ranges::reverse(words);
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::kInvalid, "{}", error.what());
+  }
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    if (options[i]->count() > 0) OCTET_TRY_VOID(store(rows_[i], options[i]->results()));
+  Row* config = find("--config");
+  if (config && config->given) OCTET_TRY_VOID(read_config(std::get<std::string*>(config->flag.target)[0]));
+  return {};
+}
+
+std::optional<int> parse_command(FlagTable& table, int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (auto result = table.parse(arguments); !result) {
+    fmt::print(stderr, "{}: {}\nTry {} --help\n", table.command(), result.error().message, table.command());
+    return 2;
+  }
+  if (table.wants_help()) {
+    fmt::print("{}", table.help());
+    return 0;
+  }
+  for (const auto& note : table.notes()) log_info("{}", note);
+  return std::nullopt;
+}
+
+Result<std::int64_t> parse_size(std::string_view text) {
+  auto wrong = [&] {
+    return fail(ErrorCode::kInvalid, "expected a whole number such as 512, 2k or 25.6k, got '{}'", text);
+  };
+  std::string_view digits = text;
+  double factor = 1;
+  if (!text.empty()) {
+    constexpr std::string_view kDecimal = "kmgt", kBinary = "KMGT";
+    if (auto at = kDecimal.find(text.back()); at != kDecimal.npos) factor = std::pow(1000, at + 1);
+    if (auto at = kBinary.find(text.back()); at != kBinary.npos) factor = std::pow(1024, at + 1);
+    if (factor != 1) digits.remove_suffix(1);
+  }
+  std::int64_t whole = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
+  if (error == std::errc() && end == digits.data() + digits.size()) {
+    if (__builtin_mul_overflow(whole, static_cast<std::int64_t>(factor), &whole)) return wrong();
+    return whole;
+  }
+  auto value = parse_double(digits);
+  if (!value || factor == 1) return wrong();
+  double product = *value * factor, rounded = std::round(product);
+  if (std::abs(product - rounded) > 1e-9 * std::abs(product) || std::abs(rounded) >= 9e18) return wrong();
+  return static_cast<std::int64_t>(rounded);
+}
+
+}  // namespace octet

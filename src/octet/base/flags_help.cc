@@ -1,0 +1,121 @@
+// How a flag table tells about itself: --help and Markdown.
+#include <algorithm>
+
+#include "octet/base/flags.h"
+
+namespace octet {
+namespace {
+
+constexpr std::size_t kColumn = 34, kWidth = 110;
+
+bool is_positional(const Flag& flag) { return !flag.names.starts_with('-'); }
+
+// How the flag is written: "--port N", "--x, --no-x", "--api-key TEXT...".
+std::string usage(const Flag& flag, const std::vector<std::string>& names) {
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (is_positional(flag)) return text;
+  struct Suffix {
+    std::string operator()(FlagShape shape) const {
+      return shape == FlagShape::kSwitch ? "" : shape == FlagShape::kList ? " VALUE..." : " VALUE";
+    }
+    std::string operator()(bool*) const { return ""; }
+    std::string operator()(std::optional<bool>*) const { return ""; }
+    std::string operator()(std::int64_t*) const { return " N"; }
+    std::string operator()(std::optional<std::int64_t>*) const { return " N"; }
+    std::string operator()(double*) const { return " X"; }
+    std::string operator()(std::optional<double>*) const { return " X"; }
+    std::string operator()(std::string*) const { return " VALUE"; }
+    std::string operator()(std::optional<std::string>*) const { return " VALUE"; }
+    std::string operator()(std::vector<std::string>*) const { return " VALUE..."; }
+  };
+  return text + std::visit(Suffix{}, flag.target);
+}
+
+// Breaks text at spaces to fit; following lines are indented.
+std::string wrap(std::string_view text, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    auto end = std::min(text.find(' '), text.size());
+    auto word = text.substr(0, end);
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string with_spaces(std::string_view choices) {
+  std::string out;
+  for (char c : choices) out += c == ',' ? std::string(", ") : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+std::string FlagTable::row_help(const Row& row) const {
+  const Flag& flag = row.flag;
+  if (flag.kind == FlagClass::kAccepted) return fmt::format("no effect here: {}", flag.help);
+  if (flag.kind == FlagClass::kLater) return fmt::format("not in this version: {}", flag.help);
+  std::string text(flag.help);
+  if (!flag.choices.empty()) text += fmt::format(" [{}]", with_spaces(flag.choices));
+  std::string_view shown = row.default_text.empty() ? flag.fallback : std::string_view(row.default_text);
+  // "default: false" of a switch says nothing.
+  if (!shown.empty() && shown != "false") text += fmt::format(" (default: {})", shown);
+  return text;
+}
+
+std::string FlagTable::help(bool all) const {
+  std::string out = fmt::format("{}: {}\n\nusage: {} [flags]", command_, summary_, command_);
+  std::vector<std::string_view> groups;
+  std::size_t hidden = 0;
+  for (const Row& row : rows_) {
+    if (is_positional(row.flag))
+      out += row.flag.required ? fmt::format(" {}", row.flag.names) : fmt::format(" [{}]", row.flag.names);
+    if (!all && row.flag.kind != FlagClass::kBuilt) {
+      ++hidden;
+    } else if (std::ranges::find(groups, row.flag.group) == groups.end()) {
+      groups.push_back(row.flag.group);
+    }
+  }
+  out += '\n';
+  for (auto group : groups) {
+    out += fmt::format("\n{}\n", group);
+    for (const Row& row : rows_) {
+      if (row.flag.group != group || (!all && row.flag.kind != FlagClass::kBuilt)) continue;
+      std::string left = "  " + usage(row.flag, row.names);
+      if (left.size() + 2 > kColumn) left += '\n' + std::string(kColumn, ' ');
+      out += fmt::format("{:<{}}{}\n", left, kColumn, wrap(row_help(row), kColumn));
+    }
+  }
+  if (hidden > 0)
+    out += fmt::format("\n--help-all also lists {} flags of vLLM that have no effect or are not built here.\n", hidden);
+  if (!epilog_.empty()) out += fmt::format("\n{}\n", epilog_);
+  return out;
+}
+
+std::string FlagTable::markdown() const {
+  std::string out;
+  std::vector<std::string_view> groups;
+  for (const Row& row : rows_)
+    if (std::ranges::find(groups, row.flag.group) == groups.end()) groups.push_back(row.flag.group);
+  for (auto name : groups) {
+    out += fmt::format("{}### {}\n\n| flag | meaning |\n|---|---|\n", out.empty() ? "" : "\n", name);
+    for (const Row& row : rows_) {
+      if (row.flag.group != name) continue;
+      std::string text = row_help(row);
+      for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+      out += fmt::format("| `{}` | {} |\n", usage(row.flag, row.names), text);
+    }
+  }
+  return out;
+}
+
+}  // namespace octet

@@ -1,0 +1,62 @@
+// no.alloc.in.step, counted: this program's operator new is replaced by one that counts.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "octet/engine/scheduler.h"
+#include "tests/support/null_executor.h"
+
+namespace {
+std::atomic<std::int64_t> allocations = 0;
+
+void* counted(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes); }
+void* operator new[](std::size_t bytes) { return counted(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace octet::engine {
+namespace {
+
+TEST(Invariants, NoAllocInStep) {
+  constexpr std::int32_t kSequences = 32;
+  for (const std::size_t depth : {1, 2}) {
+    const SchedulerConfig config{.max_sequences = kSequences, .max_step_rows = 512, .blocks = 2048, .block_size = 16};
+    Scheduler scheduler(config);
+    octet::testing::NullExecutor executor({.blocks = config.blocks, .slots = kSequences});
+    PlanBuilder builder;
+    std::vector<SequenceEvent> events;
+    std::vector<Ticket> tickets;
+    std::int64_t tokens = 0;
+    const auto step = [&] {
+      while (tickets.size() < depth && scheduler.plan(builder)) tickets.push_back(executor.submit(builder.finish()));
+      events.clear();
+      scheduler.update(executor.collect(tickets.front()), events);
+      tickets.erase(tickets.begin());
+      for (const SequenceEvent& event : events) tokens += static_cast<std::int64_t>(event.tokens.size());
+    };
+    for (TokenId i = 0; i < kSequences; ++i)
+      ASSERT_TRUE(scheduler.add(std::vector<TokenId>(40, i), {.temperature = 0, .max_tokens = 900}, 0, 0, 0));
+    // Warm-up: prefills, and decodes until the largest plan was seen (every sequence takes a block in one step).
+    while (tokens < 100 * kSequences) step();
+
+    const std::int64_t before = allocations.load(), tokens_before = tokens;
+    for (int i = 0; i < 500; ++i) step();
+    EXPECT_EQ(allocations.load() - before, 0) << "with " << depth << " steps in flight";
+    EXPECT_EQ(tokens - tokens_before, 500 * kSequences);
+    EXPECT_EQ(scheduler.check_integrity(), "");
+  }
+}
+
+}  // namespace
+}  // namespace octet::engine

@@ -1,0 +1,344 @@
+#include <algorithm>
+#include <numeric>
+
+#include "tests/ops/op_test.h"
+
+namespace octet::ops {
+namespace {
+
+struct Shape {
+  std::int32_t heads = 4, kv_heads = 2, head_dim = 32, block_size = 16;
+  DType cache = DType::kF32;
+  std::int32_t rotary_dim = 32;
+  bool interleaved = false, norms = false;
+};
+
+std::string label(const Shape& shape) {
+  return std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + "x" + std::to_string(shape.head_dim) +
+         " blocks of " + std::to_string(shape.block_size) + " " + std::string(dtype_info(shape.cache).name);
+}
+
+// Sequences in a paged cache, their blocks in random order. Rows of q, k and v are drawn per sequence and position, so
+// that any way of cutting them into steps works on the same numbers.
+class Sequences {
+ public:
+  Sequences(Random& random, const Shape& shape, std::vector<std::int32_t> lengths)
+      : shape_(shape), lengths_(std::move(lengths)), width_((shape.heads + 2 * shape.kv_heads) * shape.head_dim) {
+    const std::int32_t longest = *std::max_element(lengths_.begin(), lengths_.end());
+    table_width_ = (longest + shape.block_size - 1) / shape.block_size + 1;
+    for (std::int32_t length : lengths_) qkv_.push_back(normal_values(random, std::int64_t{length} * width_));
+    q_norm_ = normal_values(random, shape.head_dim);
+    k_norm_ = normal_values(random, shape.head_dim);
+    cos_sin_.resize(static_cast<std::size_t>(longest * shape.rotary_dim));
+    for (std::int32_t position = 0; position < longest; ++position) {
+      for (std::int32_t i = 0; i < shape.rotary_dim / 2; ++i) {
+        const double angle = position * std::pow(10000.0, -2.0 * i / shape.rotary_dim);
+        cos_sin_[position * shape.rotary_dim + i] = static_cast<float>(std::cos(angle));
+        cos_sin_[position * shape.rotary_dim + shape.rotary_dim / 2 + i] = static_cast<float>(std::sin(angle));
+      }
+    }
+    order_.resize(lengths_.size() * static_cast<std::size_t>(table_width_));
+    std::iota(order_.begin(), order_.end(), 0);
+    std::shuffle(order_.begin(), order_.end(), random);
+  }
+
+  const Shape& shape() const { return shape_; }
+  std::size_t count() const { return lengths_.size(); }
+  std::int32_t length(std::size_t sequence) const { return lengths_[sequence]; }
+  std::int32_t table_width() const { return table_width_; }
+  std::int64_t width() const { return width_; }
+  const std::vector<std::int32_t>& order() const { return order_; }
+  const float* row(std::size_t sequence, std::int32_t position) const { return &qkv_[sequence][position * width_]; }
+
+  QkvSpec spec() {
+    QkvSpec spec;
+    spec.attention = {.heads = shape_.heads,
+                      .kv_heads = shape_.kv_heads,
+                      .head_dim = shape_.head_dim,
+                      .block_size = shape_.block_size,
+                      .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim))};
+    if (shape_.norms) {
+      spec.q_norm = make_view(q_norm_.data(), DType::kF32, {shape_.head_dim});
+      spec.k_norm = make_view(k_norm_.data(), DType::kF32, {shape_.head_dim});
+    }
+    spec.norm_epsilon = 1e-6f;
+    if (shape_.rotary_dim > 0) spec.rope_cos_sin = matrix(cos_sin_, std::ssize(cos_sin_) / shape_.rotary_dim);
+    spec.rotary_dim = shape_.rotary_dim;
+    spec.rope_interleaved = shape_.interleaved;
+    return spec;
+  }
+
+  // Head `head` of a row (queries, then keys, then values) as the cache or the scores take it, in double.
+  std::vector<double> prepared(std::size_t sequence, std::int32_t position, std::int32_t head) const {
+    const float* from = row(sequence, position) + head * shape_.head_dim;
+    std::vector<double> values(from, from + shape_.head_dim);
+    if (head >= shape_.heads + shape_.kv_heads) return values;
+    if (shape_.norms) {
+      const std::vector<float>& norm = head < shape_.heads ? q_norm_ : k_norm_;
+      double squares = 0;
+      for (double value : values) squares += value * value;
+      const double scale = 1 / std::sqrt(squares / shape_.head_dim + 1e-6);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= scale * norm[i];
+    }
+    const std::int32_t half = shape_.rotary_dim / 2;
+    for (std::int32_t i = 0; i < half; ++i) {
+      const double cosine = cos_sin_[position * shape_.rotary_dim + i];
+      const double sine = cos_sin_[position * shape_.rotary_dim + half + i];
+      double& a = values[shape_.interleaved ? 2 * i : i];
+      double& b = values[shape_.interleaved ? 2 * i + 1 : i + half];
+      const double a_in = a;
+      a = a_in * cosine - b * sine;
+      b = b * cosine + a_in * sine;
+    }
+    return values;
+  }
+
+ private:
+  Shape shape_;
+  std::vector<std::int32_t> lengths_;
+  std::int64_t width_;
+  std::int32_t table_width_ = 0;
+  std::vector<std::vector<float>> qkv_;
+  std::vector<float> q_norm_, k_norm_, cos_sin_;
+  std::vector<std::int32_t> order_;
+};
+
+// A chunk of one sequence in a step.
+struct Chunk {
+  std::size_t sequence;
+  std::int32_t first, rows;
+};
+
+// One cache with what runs over it.
+class Runner {
+ public:
+  Runner(const std::string& isa, int threads, Sequences& sequences)
+      : machine_(isa, threads), sequences_(sequences), spec_(sequences.spec()) {
+    const Shape& shape = sequences.shape();
+    const auto blocks = static_cast<std::int64_t>(sequences.order().size());
+    keys_ = Tensor(shape.cache, {blocks, shape.kv_heads, shape.block_size, shape.head_dim});
+    values_ = Tensor(shape.cache, {blocks, shape.kv_heads, shape.block_size, shape.head_dim});
+    // What nobody wrote must not matter: all ones is a NaN in every type.
+    std::memset(keys_.data<char>(), 0xff, keys_.bytes());
+    std::memset(values_.data<char>(), 0xff, values_.bytes());
+    // A slot's row names blocks only as far as its sequence has come; the rest would fault.
+    tables_.assign(sequences.order().size(), std::int32_t{1} << 30);
+    for (std::size_t sequence = 0; sequence < sequences.count(); ++sequence) {
+      outputs_.emplace_back(sequences.length(sequence) * std::int64_t{shape.heads} * shape.head_dim, -1.0f);
+    }
+  }
+
+  // Runs one step and keeps its outputs by sequence and position.
+  void step(const std::vector<Chunk>& chunks) {
+    const Shape& shape = sequences_.shape();
+    const std::int64_t width = sequences_.width(), out_width = std::int64_t{shape.heads} * shape.head_dim;
+    std::vector<float> qkv;
+    std::vector<std::int32_t> positions, spans, first_rows{0}, slots;
+    for (const Chunk& chunk : chunks) {
+      for (std::int32_t i = 0; i < chunk.rows; ++i) {
+        const float* row = sequences_.row(chunk.sequence, chunk.first + i);
+        qkv.insert(qkv.end(), row, row + width);
+        positions.push_back(chunk.first + i);
+        spans.push_back(static_cast<std::int32_t>(slots.size()));
+      }
+      // Slots in reverse: they need not be in the order of spans.
+      const std::size_t slot = sequences_.count() - 1 - chunk.sequence;
+      slots.push_back(static_cast<std::int32_t>(slot));
+      first_rows.push_back(static_cast<std::int32_t>(positions.size()));
+      for (std::int32_t block = 0; block <= (chunk.first + chunk.rows - 1) / shape.block_size; ++block) {
+        const std::size_t at = slot * sequences_.table_width() + block;
+        tables_[at] = sequences_.order()[at];
+      }
+    }
+    const auto rows = static_cast<std::int64_t>(positions.size());
+    const TensorView tables = make_view(tables_.data(), DType::kI32,
+                                        {static_cast<std::int64_t>(sequences_.count()), sequences_.table_width()});
+    Batch batch;
+    batch.positions = ids(positions);
+    batch.spans_of_rows = ids(spans);
+    batch.first_rows = ids(first_rows);
+    batch.slots = ids(slots);
+    batch.block_tables = std::span(&tables, 1);
+    const KvLayer layer{keys_.view(), values_.view()};
+    const TensorView rows_view = matrix(qkv, rows);
+    machine_.backend->qk_norm_rope_write(*machine_.stream, spec_, rows_view, batch, 0, layer);
+    std::vector<float> out(static_cast<std::size_t>(rows * out_width));
+    TensorView q = rows_view;
+    q.dims[1] = out_width;
+    machine_.backend->attention(*machine_.stream, spec_.attention, q, batch, 0, layer, matrix(out, rows));
+    std::int64_t row = 0;
+    for (const Chunk& chunk : chunks) {
+      std::copy_n(out.begin() + row * out_width, chunk.rows * out_width,
+                  outputs_[chunk.sequence].begin() + chunk.first * out_width);
+      row += chunk.rows;
+    }
+  }
+
+  // All sequences, every step taking up to `rows` of each.
+  void run(std::int32_t rows) {
+    std::vector<std::int32_t> done(sequences_.count(), 0);
+    for (bool any = true; any;) {
+      std::vector<Chunk> chunks;
+      for (std::size_t sequence = 0; sequence < sequences_.count(); ++sequence) {
+        const std::int32_t count = std::min(rows, sequences_.length(sequence) - done[sequence]);
+        if (count > 0) chunks.push_back({sequence, done[sequence], count});
+        done[sequence] += std::max(count, 0);
+      }
+      any = !chunks.empty();
+      if (any) step(chunks);
+    }
+  }
+
+  const std::vector<std::vector<float>>& outputs() const { return outputs_; }
+
+ private:
+  Machine machine_;
+  Sequences& sequences_;
+  QkvSpec spec_;
+  Tensor keys_, values_;
+  std::vector<std::int32_t> tables_;
+  std::vector<std::vector<float>> outputs_;
+};
+
+double rounded(double value, DType type) {
+  const auto single = static_cast<float>(value);
+  if (type == DType::kF16) return cpu::widen_f16(cpu::narrow_f16(single));
+  if (type == DType::kBF16) return cpu::widen_bf16(cpu::narrow_bf16(single));
+  return single;
+}
+
+// softmax(q k) v of one row and head, in double, over keys and values as the cache holds them.
+std::vector<double> expected_head(const std::vector<std::vector<double>>& keys,
+                                  const std::vector<std::vector<double>>& values, const std::vector<double>& q,
+                                  std::int32_t seen, double scale) {
+  std::vector<double> weights(seen);
+  double highest = -INFINITY, sum = 0;
+  for (std::int32_t i = 0; i < seen; ++i) {
+    weights[i] = scale * std::inner_product(q.begin(), q.end(), keys[i].begin(), 0.0);
+    highest = std::max(highest, weights[i]);
+  }
+  for (double& weight : weights) sum += weight = std::exp(weight - highest);
+  std::vector<double> out(q.size(), 0.0);
+  for (std::int32_t i = 0; i < seen; ++i) {
+    for (std::size_t d = 0; d < out.size(); ++d) out[d] += weights[i] / sum * values[i][d];
+  }
+  return out;
+}
+
+void check(Sequences& sequences, const std::vector<std::vector<float>>& outputs, double tolerance) {
+  const Shape& shape = sequences.shape();
+  const std::int32_t per_group = shape.heads / shape.kv_heads;
+  for (std::size_t s = 0; s < sequences.count(); ++s) {
+    for (std::int32_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+      std::vector<std::vector<double>> keys, values;
+      for (std::int32_t position = 0; position < sequences.length(s); ++position) {
+        keys.push_back(sequences.prepared(s, position, shape.heads + kv_head));
+        values.push_back(sequences.prepared(s, position, shape.heads + shape.kv_heads + kv_head));
+        for (double& value : keys.back()) value = rounded(value, shape.cache);
+        for (double& value : values.back()) value = rounded(value, shape.cache);
+      }
+      for (std::int32_t position = 0; position < sequences.length(s); ++position) {
+        // Every position near the borders of blocks, tiles and splits; a sample of the others.
+        if (position % 13 != 0 && (position + 1) % 16 > 2 && position + 2 < sequences.length(s)) continue;
+        for (std::int32_t head = kv_head * per_group; head < (kv_head + 1) * per_group; ++head) {
+          const std::vector<double> expected =
+              expected_head(keys, values, sequences.prepared(s, position, head), position + 1,
+                            1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
+          const float* out = &outputs[s][(std::int64_t{position} * shape.heads + head) * shape.head_dim];
+          for (std::int32_t d = 0; d < shape.head_dim; ++d) {
+            ASSERT_NEAR(out[d], expected[d], tolerance)
+                << "sequence " << s << " position " << position << " head " << head;
+          }
+        }
+      }
+    }
+  }
+}
+
+// A key that lies just between two values of the cache's type may be rounded either way.
+double tolerance_of(DType cache) { return cache == DType::kF32 ? 1e-5 : cache == DType::kF16 ? 4e-4 : 3e-3; }
+
+const Shape kShapes[] = {
+    {},
+    {.heads = 9, .kv_heads = 3, .head_dim = 64, .cache = DType::kBF16, .rotary_dim = 64},
+    {.heads = 8, .kv_heads = 8, .head_dim = 24, .cache = DType::kF16, .rotary_dim = 16, .norms = true},
+    {.heads = 14, .kv_heads = 1, .head_dim = 8, .rotary_dim = 8, .interleaved = true},
+    {.heads = 4,
+     .kv_heads = 1,
+     .head_dim = 128,
+     .block_size = 32,
+     .cache = DType::kBF16,
+     .rotary_dim = 128,
+     .norms = true},
+    {.heads = 2, .kv_heads = 2, .head_dim = 20, .block_size = 8, .cache = DType::kF16, .rotary_dim = 0},
+    {.heads = 6, .kv_heads = 2, .head_dim = 16, .block_size = 5, .rotary_dim = 16, .interleaved = true, .norms = true},
+    {.heads = 4, .kv_heads = 4, .head_dim = 48, .block_size = 64, .rotary_dim = 48},
+};
+
+TEST(Attention, MatchesTheFormula) {
+  Random random(21);
+  for (const std::string& isa : instruction_sets()) {
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(isa + " " + label(shape));
+      Sequences sequences(random, shape, {1, 17, 75, 300});
+      Runner runner(isa, 2, sequences);
+      runner.run(75);
+      check(sequences, runner.outputs(), tolerance_of(shape.cache));
+    }
+  }
+}
+
+TEST(Attention, LongContextsMatchTheFormula) {
+  Random random(22);
+  const Shape shape{.heads = 3, .kv_heads = 1, .head_dim = 16, .rotary_dim = 16};
+  for (const std::string& isa : instruction_sets()) {
+    Sequences sequences(random, shape, {1100, 511});
+    Runner runner(isa, 2, sequences);
+    runner.run(256);
+    check(sequences, runner.outputs(), 1e-5);
+  }
+}
+
+// Any cut into steps, any company and any number of threads: prefill in one piece, in odd chunks, token by token.
+TEST(Attention, BitsDoNotDependOnChunksOrThreads) {
+  Random random(23);
+  for (const std::string& isa : instruction_sets()) {
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(isa + " " + label(shape));
+      Sequences sequences(random, shape, {530, 1, 259, 70});
+      Runner whole(isa, 1, sequences);
+      whole.run(530);
+      for (std::int32_t rows : {1, 3, 16, 61, 256, 300}) {
+        for (int threads : {1, 2, 4}) {
+          if (rows == 1 && threads == 4) continue;
+          Runner other(isa, threads, sequences);
+          other.run(rows);
+          for (std::size_t s = 0; s < sequences.count(); ++s) {
+            ASSERT_TRUE(same_bits(other.outputs()[s], whole.outputs()[s]))
+                << "chunks of " << rows << ", " << threads << " threads, sequence " << s;
+          }
+        }
+      }
+    }
+  }
+}
+
+// A sequence alone, where few tasks make the splits go to different threads, against company.
+TEST(Attention, BitsDoNotDependOnDividedSplits) {
+  Random random(24);
+  const Shape shape{.heads = 9, .kv_heads = 3, .head_dim = 64, .cache = DType::kBF16, .rotary_dim = 64};
+  for (const std::string& isa : instruction_sets()) {
+    Sequences sequences(random, shape, {900});
+    Runner whole(isa, 1, sequences);
+    whole.run(900);
+    for (int threads = 2; threads <= 4; ++threads) {
+      Runner other(isa, threads, sequences);
+      other.step({{0, 0, 890}});
+      for (std::int32_t position = 890; position < 900; ++position) other.step({{0, position, 1}});
+      ASSERT_TRUE(same_bits(other.outputs()[0], whole.outputs()[0])) << threads << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octet::ops

@@ -1,0 +1,277 @@
+#include <algorithm>
+
+#include "tests/ops/op_test.h"
+
+namespace octet::ops {
+namespace {
+
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1};
+
+bool is_block(DType type) { return dtype_info(type).block_values > 1; }
+
+// The op as a formula: stored parts one under the other, random inputs and biases, sums in double.
+struct LinearCase {
+  std::vector<StoredMatrix> parts;
+  std::vector<std::vector<float>> biases;  // empty: none
+  std::int64_t rows = 0, inputs = 0, outputs = 0;
+  std::vector<float> in;
+
+  LinearCase(Random& random, const std::vector<std::pair<DType, std::int64_t>>& shapes, std::int64_t in_width,
+             std::int64_t row_count, bool with_bias)
+      : rows(row_count), inputs(in_width), in(normal_values(random, row_count * in_width)) {
+    for (const auto& [type, part_outputs] : shapes) {
+      parts.push_back(random_matrix(random, type, part_outputs, inputs));
+      biases.push_back(with_bias ? normal_values(random, part_outputs) : std::vector<float>{});
+      outputs += part_outputs;
+    }
+  }
+
+  std::unique_ptr<Linear> pack(Machine& machine, Activations activations) {
+    std::vector<LinearPart> views;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      LinearPart part{.weight = parts[i].view(), .bias = {}};
+      if (!biases[i].empty()) part.bias = make_view(biases[i].data(), DType::kF32, {parts[i].rows});
+      views.push_back(part);
+    }
+    return machine.backend->pack(*machine.stream, views, activations);
+  }
+
+  // The first `count` rows from `first` on.
+  std::vector<float> run(Machine& machine, const Linear& weight, std::int64_t first, std::int64_t count) {
+    std::vector<float> out(static_cast<std::size_t>(count * outputs), -1.0f);
+    machine.backend->linear(*machine.stream, weight,
+                            make_view(in.data() + first * inputs, DType::kF32, {count, inputs}), matrix(out, count));
+    return out;
+  }
+
+  // The inputs of one row as a layer of this type sees them.
+  std::vector<double> row_inputs(std::int64_t row, DType type, Activations activations) const {
+    std::vector<double> values(in.begin() + row * inputs, in.begin() + (row + 1) * inputs);
+    if (!is_block(type) || activations == Activations::kFloat32) return values;
+    for (std::int64_t block = 0; block < inputs; block += 32) {
+      float highest = 0;
+      for (int i = 0; i < 32; ++i) highest = std::max(highest, std::fabs(static_cast<float>(values[block + i])));
+      for (int i = 0; i < 32; ++i) {
+        const float quant = highest > 0 ? std::rint(static_cast<float>(values[block + i]) * (127.0f / highest)) : 0;
+        values[block + i] = double{highest / 127.0f} * quant;
+      }
+    }
+    return values;
+  }
+
+  struct Expected {
+    double value, magnitude;
+  };
+  std::vector<Expected> expect(Activations activations) const {
+    std::vector<Expected> results;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        const std::vector<double> values = row_inputs(row, parts[p].type, activations);
+        for (std::int64_t o = 0; o < parts[p].rows; ++o) {
+          Expected result{biases[p].empty() ? 0.0 : biases[p][o], 0.0};
+          for (std::int64_t k = 0; k < inputs; ++k) {
+            const double product = values[k] * parts[p].values[o * inputs + k];
+            result.value += product;
+            result.magnitude += std::fabs(product);
+          }
+          results.push_back(result);
+        }
+      }
+    }
+    return results;
+  }
+
+  void check(const std::string& isa, int threads, Activations activations) {
+    Machine machine(isa, threads);
+    const std::unique_ptr<Linear> weight = pack(machine, activations);
+    const std::vector<float> out = run(machine, *weight, 0, rows);
+    const std::vector<Expected> expected = expect(activations);
+    ASSERT_EQ(out.size(), expected.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      ASSERT_NEAR(out[i], expected[i].value, 4e-6 * (expected[i].magnitude + 1)) << "value " << i;
+    }
+  }
+};
+
+std::string label(DType type) { return std::string(dtype_info(type).name); }
+
+TEST(Linear, MatchesTheFormula) {
+  Random random(1);
+  for (const std::string& isa : instruction_sets()) {
+    for (DType type : kTypes) {
+      for (std::int64_t outputs : {1, 15, 16, 17, 70, 150}) {
+        for (std::int64_t inputs : {32, 96, 320}) {
+          for (std::int64_t rows : {1, 2, 3, 5, 11}) {
+            for (Activations activations : {Activations::kFloat32, Activations::kDefault}) {
+              SCOPED_TRACE(isa + " " + label(type) + " " + std::to_string(outputs) + "x" + std::to_string(inputs) +
+                           " rows " + std::to_string(rows));
+              LinearCase(random, {{type, outputs}}, inputs, rows, rows % 2 == 0).check(isa, 2, activations);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, TakesAnyWidthInFloatTypes) {
+  Random random(2);
+  for (const std::string& isa : instruction_sets()) {
+    for (DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (std::int64_t inputs : {1, 7, 33, 129, 257}) {
+        for (std::int64_t rows : {1, 4, 7}) {
+          SCOPED_TRACE(isa + " " + label(type) + " inputs " + std::to_string(inputs));
+          LinearCase(random, {{type, 37}}, inputs, rows, true).check(isa, 1, Activations::kDefault);
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, StacksPartsOfDifferentTypes) {
+  Random random(3);
+  for (const std::string& isa : instruction_sets()) {
+    for (std::int64_t rows : {1, 6}) {
+      LinearCase test(random, {{DType::kQ4_1, 40}, {DType::kF16, 7}, {DType::kQ8_0, 24}, {DType::kF32, 16}}, 64, rows,
+                      true);
+      test.biases[1].clear();
+      test.check(isa, 2, Activations::kDefault);
+      test.check(isa, 2, Activations::kFloat32);
+    }
+  }
+}
+
+TEST(Linear, BitsDoNotDependOnRowsOrThreads) {
+  Random random(4);
+  for (const std::string& isa : instruction_sets()) {
+    for (DType type : kTypes) {
+      for (Activations activations : {Activations::kFloat32, Activations::kDefault}) {
+        if (!is_block(type) && activations == Activations::kDefault) continue;
+        SCOPED_TRACE(isa + " " + label(type));
+        LinearCase test(random, {{type, 150}, {type, 21}}, 288, 150, true);
+        Machine alone(isa, 1);
+        const std::unique_ptr<Linear> alone_weight = test.pack(alone, activations);
+        std::vector<float> single;
+        for (std::int64_t row = 0; row < test.rows; ++row) {
+          const std::vector<float> out = test.run(alone, *alone_weight, row, 1);
+          single.insert(single.end(), out.begin(), out.end());
+        }
+        for (int threads = 1; threads <= 4; ++threads) {
+          Machine machine(isa, threads);
+          const std::unique_ptr<Linear> weight = test.pack(machine, activations);
+          for (std::int64_t rows = 1; rows <= 70; ++rows) {
+            const std::int64_t first = (rows * 7) % (test.rows - rows + 1);
+            const std::vector<float> expected(single.begin() + first * test.outputs,
+                                              single.begin() + (first + rows) * test.outputs);
+            ASSERT_TRUE(same_bits(test.run(machine, *weight, first, rows), expected))
+                << rows << " rows, " << threads << " threads";
+          }
+          ASSERT_TRUE(same_bits(test.run(machine, *weight, 0, test.rows), single));
+        }
+      }
+    }
+  }
+}
+
+// What rounding the activations of the integer paths costs, next to unrounded ones; docs/numerics.md quotes it.
+TEST(Linear, QuantisedActivationsStayCloseToWideOnes) {
+  Random random(5);
+  for (const std::string& isa : instruction_sets()) {
+    for (DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1}) {
+      LinearCase test(random, {{type, 256}}, 576, 16, false);
+      Machine machine(isa, 1);
+      const std::vector<float> rounded = test.run(machine, *test.pack(machine, Activations::kDefault), 0, test.rows);
+      const std::vector<float> wide = test.run(machine, *test.pack(machine, Activations::kFloat32), 0, test.rows);
+      double error = 0, power = 0;
+      for (std::size_t i = 0; i < wide.size(); ++i) {
+        error += std::pow(double{rounded[i]} - wide[i], 2);
+        power += std::pow(double{wide[i]}, 2);
+      }
+      EXPECT_LT(error / power, 4e-5) << isa << " " << label(type);
+      EXPECT_GT(error / power, 1e-6) << isa << " " << label(type);  // they are rounded
+      RecordProperty("nmse_" + isa + "_" + label(type), std::to_string(error / power));
+    }
+  }
+}
+
+TEST(Linear, ExtremeActivations) {
+  Random random(6);
+  for (const std::string& isa : instruction_sets()) {
+    for (DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1}) {
+      LinearCase test(random, {{type, 48}}, 128, 4, false);
+      // Weights at the ends of their range under a scale of 1: the largest sums that a block can have.
+      const std::size_t header = type == DType::kQ4_1 ? 4 : 2;
+      const auto block_bytes = static_cast<std::size_t>(bytes_of(type, 32));
+      StoredMatrix& part = test.parts[0];
+      part.values.clear();
+      for (std::size_t block = 0; block < part.bytes.size() / block_bytes; ++block) {
+        std::byte* bytes = part.bytes.data() + block * block_bytes;
+        std::fill(bytes, bytes + header, std::byte{0});
+        bytes[1] = std::byte{0x3c};
+        const bool high = block % 2 == 0;
+        const int code = type == DType::kQ8_0 ? (high ? 0x7f : 0x80) : (high ? 0xff : 0x00);
+        std::fill(bytes + header, bytes + block_bytes, static_cast<std::byte>(code));
+        const double value =
+            type == DType::kQ8_0 ? (high ? 127 : -128) : (high ? 15 : 0) - (type == DType::kQ4_0 ? 8 : 0);
+        part.values.insert(part.values.end(), 32, value);
+      }
+      for (std::int64_t k = 0; k < test.inputs; ++k) {
+        test.in[0 * test.inputs + k] = 1e4f;
+        test.in[1 * test.inputs + k] = -1e4f;
+        test.in[2 * test.inputs + k] = 0.0f;
+        test.in[3 * test.inputs + k] = 1e-35f;
+      }
+      Machine machine(isa, 1);
+      const std::vector<float> out = test.run(machine, *test.pack(machine, Activations::kDefault), 0, 4);
+      const std::vector<LinearCase::Expected> expected = test.expect(Activations::kFloat32);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        ASSERT_NEAR(out[i], expected[i].value, 1e-5 * expected[i].magnitude + 1e-30)
+            << isa << " " << label(type) << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Embed, GivesTheStoredValues) {
+  Random random(7);
+  for (const std::string& isa : instruction_sets()) {
+    for (DType type : kTypes) {
+      for (Activations activations : {Activations::kFloat32, Activations::kDefault}) {
+        LinearCase test(random, {{type, 70}, {type, 9}}, 96, 1, false);
+        Machine machine(isa, 2);
+        const std::unique_ptr<Linear> table = test.pack(machine, activations);
+        std::vector<std::int32_t> tokens;
+        for (std::int32_t token = 0; token < 79; ++token) tokens.push_back(token * 5 % 79);
+        std::vector<float> out(tokens.size() * 96);
+        machine.backend->embed(*machine.stream, *table, ids(tokens), matrix(out, 79));
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+          const std::int32_t token = tokens[i];
+          for (std::int64_t k = 0; k < 96; ++k) {
+            const double exact =
+                token < 70 ? test.parts[0].values[token * 96 + k] : test.parts[1].values[(token - 70) * 96 + k];
+            ASSERT_EQ(out[i * 96 + k], static_cast<float>(exact)) << label(type) << " token " << token;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Pack, CountsItsBytes) {
+  Random random(8);
+  Machine machine("scalar", 1);
+  LinearCase test(random, {{DType::kQ4_1, 160}}, 576, 1, false);
+  // 20 bytes for 32 values, as the file has it.
+  EXPECT_EQ(test.pack(machine, Activations::kDefault)->bytes(), 160 * 576 / 32 * 20);
+  EXPECT_FALSE(machine.backend->can_pack(DType::kQ6_K));
+  for (DType type : kTypes) EXPECT_TRUE(machine.backend->can_pack(type));
+}
+
+TEST(MakeCpuBackend, NamesItsInstructionSet) {
+  EXPECT_EQ(make_cpu_backend(1, "scalar")->name(), "cpu/scalar");
+  EXPECT_NE(make_cpu_backend(1, "auto"), nullptr);
+  EXPECT_EQ(make_cpu_backend(1, "quantum"), nullptr);
+}
+
+}  // namespace
+}  // namespace octet::ops
