@@ -9,6 +9,7 @@
 namespace octet::server {
 namespace {
 
+constexpr std::size_t kMaxJsonValues = 4'000'000;
 constexpr std::size_t kMaxFields = 1024;     // of a body
 constexpr std::size_t kMaxStops = 16;        // stop strings
 constexpr std::size_t kMaxStopIds = 1024;    // stop token ids
@@ -323,11 +324,13 @@ ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
 
 ApiResult<Json> parse_body(std::string_view body) {
   JsonLimits limits;
-  limits.max_values = 4'000'000;
-  auto parsed = parse_json(body, limits);
-  if (!parsed)
-    return std::unexpected(bad_form({}, fmt::format("the body is no valid JSON: {}", parsed.error().message)));
-  return *std::move(parsed);
+  limits.max_bytes = std::numeric_limits<std::size_t>::max();  // HTTP has its own limit
+  limits.max_values = kMaxJsonValues;
+  std::size_t error_at = 0;
+  auto parsed = parse_json(body, limits, &error_at);
+  if (parsed) return *std::move(parsed);
+  const std::string place = error_at > 0 ? std::to_string(error_at) : std::string();
+  return std::unexpected(bad_form(place, fmt::format("the body is no valid JSON: {}", parsed.error().message)));
 }
 
 }  // namespace octet::server
