@@ -9,7 +9,6 @@
 #define HWY_TARGET_INCLUDE "octet/ops/cpu/element_kernels.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,11 +25,29 @@ constexpr float kLowestExponent = -87.0f;
 
 HWY_INLINE float total(V values) { return hn::GetLane(hn::SumOfLanes(kFloats, values)); }
 
+// exp(x) for |x| <= 87, to 2 units in the last place: 2^n times a polynomial of the rest, which lies within ln(2) / 2.
+// Coefficients: Cephes, expf.c (Moshier).
+HWY_INLINE V exponential(V x) {
+  // Adding this leaves n + 127 in the lowest bits: rounded, and already the exponent's code.
+  const V shift = hn::Set(kFloats, 12582912.0f + 127.0f);
+  const V shifted = hn::MulAdd(x, hn::Set(kFloats, 1.44269504088896341f), shift);
+  const V n = hn::Sub(shifted, shift);
+  V rest = hn::NegMulAdd(n, hn::Set(kFloats, 0.693359375f), x);
+  rest = hn::NegMulAdd(n, hn::Set(kFloats, -2.12194440e-4f), rest);
+  V sum = hn::Set(kFloats, 1.9875691500e-4f);
+  for (float next : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f}) {
+    sum = hn::MulAdd(sum, rest, hn::Set(kFloats, next));
+  }
+  sum = hn::Add(hn::MulAdd(hn::Mul(rest, rest), sum, rest), hn::Set(kFloats, 1.0f));
+  const hn::RebindToUnsigned<Floats> words;
+  return hn::Mul(sum, hn::BitCast(kFloats, hn::ShiftLeft<23>(hn::BitCast(words, shifted))));
+}
+
 HWY_INLINE V silu(V gate, V up) {
   const V one = hn::Set(kFloats, 1.0f);
-  // Past the bound the result has underflown, and the exponential would overflow.
-  const V exponent = hn::Min(hn::Neg(gate), hn::Set(kFloats, -kLowestExponent));
-  return hn::Mul(hn::Div(gate, hn::Add(one, hn::Exp(kFloats, exponent))), up);
+  // Past these bounds the sum below is 1, or so large that the result has underflown.
+  const V exponent = hn::Clamp(hn::Neg(gate), hn::Set(kFloats, kLowestExponent), hn::Set(kFloats, -kLowestExponent));
+  return hn::Mul(hn::Div(gate, hn::Add(one, exponential(exponent))), up);
 }
 
 // Calls body(i) on every whole vector of `width` values; returns where the tail starts.
@@ -123,14 +140,18 @@ void rotate(float* x, const float* cos_sin, std::int64_t rotary_dim, bool interl
 void softmax(float* scores, std::int64_t valid, std::int64_t width, float* max, float* sum) {
   const float lowest = -std::numeric_limits<float>::infinity();
   for (std::int64_t i = valid; i < width; ++i) scores[i] = lowest;
-  V highest = hn::Set(kFloats, lowest);
-  for_vectors(width, [&](std::int64_t at) HWY_ATTR { highest = hn::Max(highest, hn::LoadU(kFloats, scores + at)); });
-  highest = hn::MaxOfLanes(kFloats, highest);
+  V even = hn::Set(kFloats, lowest), odd = even;  // width is a whole number of pairs
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(kFloats));
+  for (std::int64_t i = 0; i < width; i += 2 * lanes) {
+    even = hn::Max(even, hn::LoadU(kFloats, scores + i));
+    odd = hn::Max(odd, hn::LoadU(kFloats, scores + i + lanes));
+  }
+  const V highest = hn::MaxOfLanes(kFloats, hn::Max(even, odd));
   const V bound = hn::Set(kFloats, kLowestExponent);
   V sums = hn::Zero(kFloats);
   for_vectors(width, [&](std::int64_t at) HWY_ATTR {
     const V exponent = hn::Sub(hn::LoadU(kFloats, scores + at), highest);
-    const V value = hn::IfThenElseZero(hn::Ge(exponent, bound), hn::Exp(kFloats, hn::Max(exponent, bound)));
+    const V value = hn::IfThenElseZero(hn::Ge(exponent, bound), exponential(hn::Max(exponent, bound)));
     hn::StoreU(value, kFloats, scores + at);
     sums = hn::Add(sums, value);
   });

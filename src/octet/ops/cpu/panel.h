@@ -12,6 +12,9 @@
 
 #include "octet/tensor/dtype.h"
 
+// Functions that files of several instruction sets share must leave no copy behind: the linker keeps one for all.
+#define OCTET_PANEL_INLINE [[gnu::always_inline]] inline
+
 namespace octet::ops::cpu {
 
 constexpr int kPanel = 16;  // outputs of a panel
@@ -19,37 +22,43 @@ constexpr int kBlock = 32;  // inputs that share a scale, in every block type he
 constexpr int kGroup = 4;   // inputs of one output in a 32-bit word
 constexpr int kTile = 4;    // rows of activations that the integer kernels take at once
 
-constexpr bool is_block_type(DType type) {
+OCTET_PANEL_INLINE constexpr bool is_block_type(DType type) {
   return type == DType::kQ8_0 || type == DType::kQ4_0 || type == DType::kQ4_1;
 }
-constexpr bool is_float_type(DType type) { return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16; }
+OCTET_PANEL_INLINE constexpr bool is_float_type(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
+}
 
 // Bytes of a block's quants and scales in a panel.
-constexpr std::int64_t quant_bytes(DType type) { return kPanel * kBlock / (type == DType::kQ8_0 ? 1 : 2); }
-constexpr std::int64_t scale_bytes(DType type) { return kPanel * 2 * (type == DType::kQ4_1 ? 2 : 1); }
+OCTET_PANEL_INLINE constexpr std::int64_t quant_bytes(DType type) {
+  return kPanel * kBlock / (type == DType::kQ8_0 ? 1 : 2);
+}
+OCTET_PANEL_INLINE constexpr std::int64_t scale_bytes(DType type) {
+  return kPanel * 2 * (type == DType::kQ4_1 ? 2 : 1);
+}
 
 // Distance of panels, a multiple of 64.
-constexpr std::int64_t panel_bytes(DType type, std::int64_t inputs) {
+OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t inputs) {
   const std::int64_t bytes = is_block_type(type) ? inputs / kBlock * (quant_bytes(type) + scale_bytes(type))
                                                  : inputs * kPanel * (type == DType::kF32 ? 4 : 2);
   return (bytes + 63) / 64 * 64;
 }
 
 // Where the value of (input, lane) lies in a BF16 panel row.
-constexpr int bf16_slot(int lane) { return lane < 8 ? 2 * lane : 2 * (lane - 8) + 1; }
+OCTET_PANEL_INLINE constexpr int bf16_slot(int lane) { return lane < 8 ? 2 * lane : 2 * (lane - 8) + 1; }
 
 // One block of a block type's panel.
 struct PanelBlock {
   const std::byte* quants;
   const std::uint16_t* scales;
 
-  PanelBlock(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t block)
+  OCTET_PANEL_INLINE PanelBlock(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t block)
       : quants(panel + block * quant_bytes(type)),
         scales(reinterpret_cast<const std::uint16_t*>(panel + inputs / kBlock * quant_bytes(type) +
                                                       block * scale_bytes(type))) {}
 
   // Input k of the block as stored: signed for Q8_0, 0 to 15 for the four bit types.
-  int quant(DType type, int k, int lane) const {
+  OCTET_PANEL_INLINE int quant(DType type, int k, int lane) const {
     const int group = k / kGroup, byte = k % kGroup;
     if (type == DType::kQ8_0) return static_cast<std::int8_t>(quants[(group * kPanel + lane) * kGroup + byte]);
     const auto pair = static_cast<std::uint8_t>(quants[(group / 2 * kPanel + lane) * kGroup + byte]);

@@ -1,0 +1,24 @@
+// The AVX2 kernels, by family. Only files compiled for AVX2 define them; only kernels.cc refers to them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "octet/ops/cpu/panel.h"
+#include "octet/tensor/dtype.h"
+
+namespace octet::ops::cpu::avx2 {
+
+// Contracts: kernels.h.
+void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
+           std::int64_t out_stride);
+void narrow(DType type, const float* in, std::int64_t count, std::byte* out);
+void unpack(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out);
+void multiply(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
+              std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
+void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,
+                  float* acc);
+void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out);
+void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
+                     float* acc);
+
+}  // namespace octet::ops::cpu::avx2

@@ -1,0 +1,171 @@
+// Widening, narrowing and unpacking with AVX2 and F16C. No standard header with inline functions may come in: the
+// linker could keep this file's AVX2 copy of one for the whole program.
+#include <immintrin.h>
+
+#include "octet/ops/cpu/avx2.h"
+
+namespace octet::ops::cpu::avx2 {
+namespace {
+
+inline __m128i load_halves(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+
+inline __m256 widen_bf16(__m128i halves) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+
+inline __m128i narrow_bf16(__m256 values) {
+  const __m256i bits = _mm256_castps_si256(values);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  // A NaN keeps its upper bits and becomes quiet.
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(values, values, _CMP_UNORD_Q));
+  const __m256i chosen = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
+}
+
+inline __m256 widen_eight(DType type, const std::uint16_t* in) {
+  return type == DType::kF16 ? _mm256_cvtph_ps(load_halves(in)) : widen_bf16(load_halves(in));
+}
+
+template <DType kType>
+void widen_rows(const std::uint16_t* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
+                std::int64_t out_stride) {
+  for (std::int64_t r = 0; r < rows; ++r, in += in_stride, out += out_stride) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) _mm256_storeu_ps(out + i, widen_eight(kType, in + i));
+    if (i == count) continue;
+    alignas(32) std::uint16_t halves[8] = {};
+    alignas(32) float wide[8];
+    for (std::int64_t k = i; k < count; ++k) halves[k - i] = in[k];
+    _mm256_store_ps(wide, widen_eight(kType, halves));
+    for (std::int64_t k = i; k < count; ++k) out[k] = wide[k - i];
+  }
+}
+
+inline __m128i narrow_eight(DType type, __m256 values) {
+  return type == DType::kF16 ? _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+                             : narrow_bf16(values);
+}
+
+template <DType kType>
+void narrow_run(const float* in, std::int64_t count, std::uint16_t* out) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), narrow_eight(kType, _mm256_loadu_ps(in + i)));
+  }
+  if (i == count) return;
+  alignas(32) float wide[8] = {};
+  alignas(32) std::uint16_t halves[8];
+  for (std::int64_t k = i; k < count; ++k) wide[k - i] = in[k];
+  _mm_store_si128(reinterpret_cast<__m128i*>(halves), narrow_eight(kType, _mm256_load_ps(wide)));
+  for (std::int64_t k = i; k < count; ++k) out[k] = halves[k - i];
+}
+
+// Writes four inputs of eight lanes from the bytes of their 32-bit words, as scale * quant (+ minimum).
+template <bool kSigned, bool kMinimum>
+inline void put_group(__m256i words, __m256 scale, __m256 minimum, int zero, float* out) {
+  const auto put = [&](__m256i quants, int input) {
+    const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(quants, _mm256_set1_epi32(zero))), scale);
+    _mm256_storeu_ps(out + input * kPanel, kMinimum ? _mm256_add_ps(value, minimum) : value);
+  };
+  if constexpr (kSigned) {
+    put(_mm256_srai_epi32(_mm256_slli_epi32(words, 24), 24), 0);
+    put(_mm256_srai_epi32(_mm256_slli_epi32(words, 16), 24), 1);
+    put(_mm256_srai_epi32(_mm256_slli_epi32(words, 8), 24), 2);
+    put(_mm256_srai_epi32(words, 24), 3);
+  } else {
+    const __m256i byte = _mm256_set1_epi32(0xff);
+    put(_mm256_and_si256(words, byte), 0);
+    put(_mm256_and_si256(_mm256_srli_epi32(words, 8), byte), 1);
+    put(_mm256_and_si256(_mm256_srli_epi32(words, 16), byte), 2);
+    put(_mm256_srli_epi32(words, 24), 3);
+  }
+}
+
+template <DType kType>
+void unpack_block(const PanelBlock& block, float* out) {
+  constexpr bool kMinimum = kType == DType::kQ4_1;
+  const __m256i nibbles = _mm256_set1_epi8(15);
+  for (int half = 0; half < 2; ++half) {
+    const auto* quants = reinterpret_cast<const __m256i*>(block.quants) + half;
+    const __m256 scale = _mm256_cvtph_ps(load_halves(block.scales + half * 8));
+    const __m256 minimum =
+        kMinimum ? _mm256_cvtph_ps(load_halves(block.scales + kPanel + half * 8)) : _mm256_setzero_ps();
+    float* to = out + half * 8;
+    if constexpr (kType == DType::kQ8_0) {
+      for (int group = 0; group < 8; ++group) {
+        put_group<true, false>(_mm256_loadu_si256(quants + group * 2), scale, minimum, 0, to + group * kGroup * kPanel);
+      }
+    } else {
+      constexpr int kZero = kType == DType::kQ4_0 ? 8 : 0;
+      for (int pair = 0; pair < 4; ++pair) {
+        const __m256i words = _mm256_loadu_si256(quants + pair * 2);
+        float* even = to + pair * 2 * kGroup * kPanel;
+        put_group<false, kMinimum>(_mm256_and_si256(words, nibbles), scale, minimum, kZero, even);
+        put_group<false, kMinimum>(_mm256_and_si256(_mm256_srli_epi16(words, 4), nibbles), scale, minimum, kZero,
+                                   even + kGroup * kPanel);
+      }
+    }
+  }
+}
+
+template <DType kType>
+void unpack_blocks(const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out) {
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    unpack_block<kType>(PanelBlock(kType, panel, inputs, (k + i) / kBlock), out + i * kPanel);
+  }
+}
+
+void unpack_bf16(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+  const auto* rows = reinterpret_cast<const __m256i*>(panel) + k;
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const __m256i words = _mm256_loadu_si256(rows + i);
+    _mm256_storeu_ps(out + i * kPanel, _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)));
+    _mm256_storeu_ps(out + i * kPanel + 8, _mm256_castsi256_ps(_mm256_and_si256(words, upper)));
+  }
+}
+
+void copy_floats(const float* in, std::int64_t count, float* out) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) _mm256_storeu_ps(out + i, _mm256_loadu_ps(in + i));
+  for (; i < count; ++i) out[i] = in[i];
+}
+
+}  // namespace
+
+void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
+           std::int64_t out_stride) {
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(in);
+  if (type == DType::kF16) return widen_rows<DType::kF16>(halves, in_stride, rows, count, out, out_stride);
+  if (type == DType::kBF16) return widen_rows<DType::kBF16>(halves, in_stride, rows, count, out, out_stride);
+  const auto* values = reinterpret_cast<const float*>(in);
+  for (std::int64_t r = 0; r < rows; ++r) copy_floats(values + r * in_stride, count, out + r * out_stride);
+}
+
+void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
+  auto* halves = reinterpret_cast<std::uint16_t*>(out);
+  if (type == DType::kF16) return narrow_run<DType::kF16>(in, count, halves);
+  if (type == DType::kBF16) return narrow_run<DType::kBF16>(in, count, halves);
+  copy_floats(in, count, reinterpret_cast<float*>(out));
+}
+
+void unpack(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out) {
+  switch (type) {
+    case DType::kQ8_0:
+      return unpack_blocks<DType::kQ8_0>(panel, inputs, k, count, out);
+    case DType::kQ4_0:
+      return unpack_blocks<DType::kQ4_0>(panel, inputs, k, count, out);
+    case DType::kQ4_1:
+      return unpack_blocks<DType::kQ4_1>(panel, inputs, k, count, out);
+    case DType::kBF16:
+      return unpack_bf16(panel, k, count, out);
+    case DType::kF16:
+      return widen(type, panel + k * kPanel * 2, 0, 1, count * kPanel, out, 0);
+    default:
+      return copy_floats(reinterpret_cast<const float*>(panel) + k * kPanel, count * kPanel, out);
+  }
+}
+
+}  // namespace octet::ops::cpu::avx2
