@@ -11,7 +11,7 @@ namespace octet::ops::cpu {
 namespace {
 
 constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
-constexpr std::int64_t kTileQueries = 12;  // queries (rows times heads of a group) that share a read of the cache
+constexpr std::int64_t kTileQueries = 24;  // queries (rows times heads of a group) that share a read of the cache
 constexpr std::int64_t kValueChunk = 32;   // positions whose values are widened at once
 constexpr std::int64_t kItemsPerThread = 4;
 

@@ -39,7 +39,7 @@ class CpuBackend final : public Backend {
   bool can_pack(DType type) const override { return is_float_type(type) || is_block_type(type); }
 
   std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) override {
-    auto weight = std::make_unique<PackedLinear>(on_cpu(stream).team(), parts, activations);
+    auto weight = std::make_unique<PackedLinear>(on_cpu(stream).team(), arena_, parts, activations);
     reserve_linear_scratch(on_cpu(stream), *weight);
     return weight;
   }
@@ -107,6 +107,7 @@ class CpuBackend final : public Backend {
   const Kernels& kernels_;
   int threads_;
   std::string name_;
+  WeightArena arena_;
 };
 
 }  // namespace

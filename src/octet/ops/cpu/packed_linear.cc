@@ -78,7 +78,8 @@ float widen_value(DType type, const void* values, std::int64_t i) {
 
 }  // namespace
 
-PackedLinear::PackedLinear(ThreadTeam& team, std::span<const LinearPart> parts, Activations activations) {
+PackedLinear::PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const LinearPart> parts,
+                           Activations activations) {
   OCTET_CHECK(!parts.empty());
   inputs_ = parts.front().weight.dims[1];
   std::int64_t bytes = 0;
@@ -97,10 +98,11 @@ PackedLinear::PackedLinear(ThreadTeam& team, std::span<const LinearPart> parts, 
     outputs_ += segment.outputs;
     panels_ += segment.panels;
     bytes += segment.panels * segment.panel_bytes;
+    any_integer_ = any_integer_ || segment.integer;
     segments_.push_back(segment);
   }
-  data_ = Tensor(DType::kU8, {bytes});
-  std::byte* out = data_.data<std::byte>();
+  data_ = arena.allocate(bytes);
+  std::byte* out = data_.get();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Segment& segment = segments_[i];
     const TensorView& weight = parts[i].weight;
@@ -132,10 +134,6 @@ void PackedLinear::pack_bias(std::span<const LinearPart> parts) {
     }
     out += outputs;
   }
-}
-
-bool PackedLinear::any_integer() const {
-  return std::ranges::any_of(segments_, [](const Segment& segment) { return segment.integer; });
 }
 
 void PackedLinear::read_row(std::int64_t output, float* out) const {

@@ -7,6 +7,7 @@
 
 #include "octet/base/thread_team.h"
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/weight_arena.h"
 #include "octet/tensor/tensor.h"
 
 namespace octet::ops::cpu {
@@ -25,11 +26,11 @@ class PackedLinear final : public Linear {
     const std::byte* panel(std::int64_t index) const { return data + index * panel_bytes; }  // within the segment
   };
 
-  PackedLinear(ThreadTeam& team, std::span<const LinearPart> parts, Activations activations);
+  PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const LinearPart> parts, Activations activations);
 
   std::span<const Segment> segments() const { return segments_; }
   std::int64_t panels() const { return panels_; }  // of all segments
-  bool any_integer() const;
+  bool any_integer() const { return any_integer_; }
   const float* bias() const { return bias_.data<float>(); }  // [outputs], null: none
   // The weights of one output, widened: out[inputs].
   void read_row(std::int64_t output, float* out) const;
@@ -39,7 +40,9 @@ class PackedLinear final : public Linear {
 
   std::vector<Segment> segments_;
   std::int64_t panels_ = 0;
-  Tensor data_, bias_;
+  bool any_integer_ = false;
+  WeightMemory data_;
+  Tensor bias_;
 };
 
 }  // namespace octet::ops::cpu
