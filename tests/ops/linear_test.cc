@@ -52,8 +52,8 @@ struct LinearCase {
       float highest = 0;
       for (int i = 0; i < 32; ++i) highest = std::max(highest, std::fabs(static_cast<float>(values[block + i])));
       for (int i = 0; i < 32; ++i) {
-        const float quant = highest > 0 ? std::rint(static_cast<float>(values[block + i]) * (127.0f / highest)) : 0;
-        values[block + i] = double{highest / 127.0f} * quant;
+        const float quant = highest > 0 ? std::rint(static_cast<float>(values[block + i]) * (16256.0f / highest)) : 0;
+        values[block + i] = double{highest / 16256.0f} * quant;
       }
     }
     return values;
@@ -223,7 +223,7 @@ TEST(Linear, QuantisedActivationsAddNoMoreThanTheFormat) {
         power += std::pow(double{wide[i]}, 2);
       }
       RecordProperty(isa + "_" + label(type), std::to_string(error / power) + " beside " + std::to_string(format));
-      EXPECT_GT(error / power, 1e-6) << isa << " " << label(type);  // they are rounded
+      EXPECT_GT(error / power, 1e-10) << isa << " " << label(type);  // they are rounded
       EXPECT_LT(error / power, format * (type == DType::kQ8_0 ? 1.1 : 0.01)) << isa << " " << label(type);
     }
   }

@@ -106,12 +106,14 @@ void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t in
       for (int i = 0; i < kBlock; ++i) highest = std::fmax(highest, std::fabs(values[i]));
       // So small a block is zero; the reciprocal of its scale would overflow.
       const bool zero = !(highest > 1e-30f);
-      const float scale = zero ? 0.0f : highest / 127.0f;
-      const float inverse = zero ? 0.0f : 127.0f / highest;
+      const float scale = zero ? 0.0f : highest / kActivationLimit;
+      const float inverse = zero ? 0.0f : kActivationLimit / highest;
       std::int32_t sum = 0;
       for (int i = 0; i < kBlock; ++i) {
-        const auto quant = static_cast<std::int8_t>(std::lrintf(values[i] * inverse));
-        out[block].quants[i / kGroup][r][i % kGroup] = quant;
+        const auto quant = static_cast<std::int32_t>(std::lrintf(values[i] * inverse));
+        const std::int32_t high = (quant + kHighUnit / 2) >> kHighShift;
+        out[block].planes[0].quants[i / kGroup][r][i % kGroup] = static_cast<std::int8_t>(high);
+        out[block].planes[1].quants[i / kGroup][r][i % kGroup] = static_cast<std::int8_t>(quant - high * kHighUnit);
         sum += quant;
       }
       out[block].scale[r] = scale;
@@ -133,7 +135,10 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
       const float scale = widen_f16(weights.scales[lane]);
       for (int r = 0; r < rows; ++r) {
         std::int32_t sum = 0;
-        for (int i = 0; i < kBlock; ++i) sum += quants[i] * activations.quants[i / kGroup][r][i % kGroup];
+        for (const ActivationPlane& plane : activations.planes) {
+          sum *= kHighUnit;  // of the high plane; nothing before it
+          for (int i = 0; i < kBlock; ++i) sum += quants[i] * plane.quants[i / kGroup][r][i % kGroup];
+        }
         if (type == DType::kQ4_0) sum -= 8 * activations.sum[r];
         float& total = acc[r * kPanel + lane];
         total += static_cast<float>(sum) * (scale * activations.scale[r]);
