@@ -224,7 +224,7 @@ TEST(Linear, QuantisedActivationsAddNoMoreThanTheFormat) {
       }
       RecordProperty(isa + "_" + label(type), std::to_string(error / power) + " beside " + std::to_string(format));
       EXPECT_GT(error / power, 1e-10) << isa << " " << label(type);  // they are rounded
-      EXPECT_LT(error / power, format * (type == DType::kQ8_0 ? 1.1 : 0.01)) << isa << " " << label(type);
+      EXPECT_LT(error / power, format * 0.01) << isa << " " << label(type);
     }
   }
 }
