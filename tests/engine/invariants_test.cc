@@ -1,8 +1,6 @@
 // The engine's invariants, as far as they are the scheduler's, each under a random load over the null executor.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "tests/support/scheduler_simulation.h"
 
 namespace octet::testing {
@@ -12,7 +10,7 @@ using engine::SchedulerConfig;
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kSeeds = 2;
+constexpr int kSeeds = 3;
 #else
 constexpr int kSeeds = 8;
 #endif
@@ -20,11 +18,12 @@ constexpr int kSeeds = 8;
 constexpr int kSeeds = 8;
 #endif
 
-// A little of everything: a pool that holds about four of its sequences, six slots, steps of 32 rows.
+// A little of everything: six slots, steps of 32 rows, blocks for all of them but not for much more; one to three steps
+// in flight.
 SimulationOptions busy(std::uint64_t seed) {
   SimulationOptions options;
   options.seed = seed;
-  options.steps_in_flight = seed % 2 == 0 ? 1 : 2;
+  options.steps_in_flight = 1 + static_cast<int>(seed % 3);
   options.scheduler = {.policy = seed % 4 < 2 ? SchedulerConfig::Policy::kFcfs : SchedulerConfig::Policy::kPriority,
                        .max_sequences = 6,
                        .max_step_rows = 32,
@@ -61,15 +60,15 @@ TEST(Invariants, BlocksConserved) {
     SimulationOptions options = busy(seed);
     options.scheduler.blocks = 20;
     options.interrupt_rate = 0.05;
-    options.cancel_rate = 0.05;
-    options.stop_rate = 0.05;
+    options.cancel_rate = 0.02;
+    options.stop_rate = 0.02;
     return options;
   });
-  EXPECT_GT(report.preemptions, 10u);
-  EXPECT_GT(report.prefix_hits, 1000u);
-  EXPECT_GT(report.interrupted, 100u);
-  EXPECT_GT(report.ended_early, 100);
-  EXPECT_GT(report.finished, 100);
+  EXPECT_GT(report.preemptions, 20u * kSeeds);
+  EXPECT_GT(report.prefix_hits, 1000u * kSeeds);
+  EXPECT_GT(report.interrupted, 50u * kSeeds);
+  EXPECT_GT(report.ended_early, 100 * kSeeds);
+  EXPECT_GT(report.finished, 200 * kSeeds);
 }
 
 // batch.invariant: every answer is compared with that of a solo run.
@@ -80,8 +79,8 @@ TEST(Invariants, BatchInvariant) {
     options.scheduler.blocks = 24;
     return options;
   });
-  EXPECT_GT(report.preemptions, 10u);
-  EXPECT_GT(report.finished, 400 * kSeeds / 2);
+  EXPECT_GT(report.preemptions, 50u * kSeeds);
+  EXPECT_GT(report.finished, 500 * kSeeds);
 }
 
 // hit.equals.miss: answers equal those of runs without prefix caching, even when nearly all hashes collide.
@@ -97,19 +96,20 @@ TEST(Invariants, HitEqualsMiss) {
       };
     return options;
   });
-  EXPECT_GT(report.prefix_hits, 1000u);
+  EXPECT_GT(report.prefix_hits, 2000u * kSeeds);
+  EXPECT_GT(report.finished, 500 * kSeeds);
 }
 
-// cancel.everywhere: half of all requests leave at some moment, and now and then all at once.
+// cancel.everywhere: most requests leave at some moment, and now and then all at once.
 TEST(Invariants, CancelEverywhere) {
   const SimulationReport report = run_seeds([](std::uint64_t seed) {
     SimulationOptions options = busy(seed);
     options.scheduler.blocks = 20;
-    options.cancel_rate = 0.3;
+    options.cancel_rate = 0.1;
     return options;
   });
   EXPECT_GT(report.ended_early, 100 * kSeeds);
-  EXPECT_GT(report.finished, 10 * kSeeds);
+  EXPECT_GT(report.finished, 100 * kSeeds);
 }
 
 // never.stuck: a pool that hardly holds the longest sequence, so that nearly every block is fought for.
@@ -118,14 +118,15 @@ TEST(Invariants, NeverStuck) {
     SimulationOptions options = busy(seed);
     options.scheduler.blocks = 8 + static_cast<std::int32_t>(seed);
     options.scheduler.max_waiting = 1000;
+    options.requests = 400;
     options.max_prompt = 100;
     options.max_output = 80;
     options.interrupt_rate = 0.02;
     return options;
   });
-  EXPECT_GT(report.preemptions, 100u);
+  EXPECT_GT(report.preemptions, 50u * kSeeds);
   EXPECT_GT(report.refused, 0);
-  EXPECT_GT(report.finished, 300 * kSeeds);
+  EXPECT_GT(report.finished, 200 * kSeeds);
 }
 
 // one.bad.request: nonsense and refusals in between change nobody's answer.
@@ -139,7 +140,7 @@ TEST(Invariants, OneBadRequest) {
   });
   EXPECT_GT(report.refused, 100 * kSeeds);
   EXPECT_GT(report.exhausted, 0);
-  EXPECT_GT(report.finished, 20 * kSeeds);
+  EXPECT_GT(report.finished, 100 * kSeeds);
 }
 
 }  // namespace

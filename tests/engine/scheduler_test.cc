@@ -293,6 +293,23 @@ TEST(Scheduler, TheYoungestIsPreemptedAndResumesFromItsCachedBlocks) {
   EXPECT_EQ(rig.scheduler.counts().prefix_hits, 0u);
 }
 
+// Three lack a block in the same step, while the last is still in flight: what it gives back is enough for all.
+TEST(Scheduler, NoMoreArePreemptedThanNeeded) {
+  Rig rig({.max_sequences = 4, .blocks = 10, .block_size = 4});
+  for (TokenId i = 0; i < 3; ++i) rig.add(prompt_of(8, i * 100), greedy(5));
+  rig.add(prompt_of(15, 400), greedy(12));
+  while (rig.scheduler.counts().preemptions == 0) {
+    while (rig.in_flight() < 2 && rig.launch()) {
+    }
+    rig.collect();
+  }
+  rig.run(2);
+  EXPECT_EQ(rig.scheduler.counts().preemptions, 1u);
+  for (SequenceId i = 0; i < 3; ++i)
+    EXPECT_EQ(rig.outputs[i + 1], rig.solo(prompt_of(8, static_cast<TokenId>(i) * 100), greedy(5)));
+  EXPECT_EQ(rig.outputs[4], rig.solo(prompt_of(15, 400), greedy(12)));
+}
+
 // cancel.everywhere, for one sequence: at each point of its life, with each number of steps in flight.
 TEST(Scheduler, CancelFreesEverythingOnceItsStepsAreCollected) {
   for (const bool by_stop : {false, true}) {

@@ -1,6 +1,7 @@
 // Whole models against the reference implementation's logits and greedy tokens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -62,6 +63,12 @@ Outcome compare(const std::filesystem::path& path, const GoldenModel& golden, co
   return outcome;
 }
 
+std::string test_name(const ::testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 class HfGolden : public ::testing::TestWithParam<const char*> {
  protected:
   std::filesystem::path path() const { return std::filesystem::path(OCTET_TEST_DATA) / "models" / GetParam(); }
@@ -93,7 +100,8 @@ TEST_P(HfGolden, Bfloat16StaysWithinItsTolerance) {
 
 INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
                          ::testing::Values("llama-linear-bias", "llama-tied-llama3rope", "llama-sharded-v5config",
-                                           "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config"));
+                                           "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config"),
+                         test_name);
 
 class GgufGolden : public ::testing::TestWithParam<const char*> {
  protected:
@@ -131,7 +139,8 @@ TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
                          ::testing::Values("llama-spm-f32", "llama-bpe-rope3-tied-bf16", "qwen2-yarn-tied-f16",
-                                           "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1"));
+                                           "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1"),
+                         test_name);
 
 }  // namespace
 }  // namespace octet::models

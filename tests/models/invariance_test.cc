@@ -52,13 +52,16 @@ class Invariance : public ::testing::TestWithParam<Case> {
 
 // 300 tokens: attention splits at 256.
 TEST_P(Invariance, ChunkingLeavesNoTrace) {
-  const auto driver = open({.max_rows = 300});
-  ASSERT_NE(driver, nullptr);
   const std::vector<std::int32_t> tokens = some_tokens(300, 1);
-  const Logits whole = driver->run(0, tokens, 300);
-  for (const int chunk : {1, 7, 64, 257}) {
-    driver->reset(0);
-    EXPECT_EQ(driver->run(0, tokens, chunk), whole) << "chunks of " << chunk;
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const auto driver = open({.isa = isa, .max_rows = 300});
+    ASSERT_NE(driver, nullptr);
+    const Logits whole = driver->run(0, tokens, 300);
+    for (const int chunk : {1, 7, 257}) {
+      driver->reset(0);
+      EXPECT_EQ(driver->run(0, tokens, chunk), whole) << "chunks of " << chunk;
+    }
   }
 }
 
@@ -129,20 +132,26 @@ INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                          ::testing::Values(Case{"LlamaForCausalLM", DType::kF32, DType::kF32},
                                            Case{"LlamaForCausalLM", DType::kBF16, DType::kBF16},
                                            Case{"Qwen2ForCausalLM", DType::kF16, DType::kF16},
-                                           Case{"Qwen3ForCausalLM", DType::kBF16, DType::kBF16}));
+                                           Case{"Qwen3ForCausalLM", DType::kBF16, DType::kBF16}),
+                         [](const ::testing::TestParamInfo<Case>& info) {
+                           return fmt::format("{}_{}", info.param.architecture, dtype_info(info.param.dtype).name);
+                         });
 
 // Weights in integer blocks quantise their inputs by default: per row, so rows stay apart.
 class GgufInvariance : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GgufInvariance, ChunkingLeavesNoTrace) {
   const std::string path = fmt::format("{}/gguf/{}.gguf", OCTET_TEST_DATA, GetParam());
-  auto driver = ModelDriver::open(path, {.dtype = DType::kBF16});
-  ASSERT_TRUE(driver.has_value()) << driver.error().message;
   const std::vector<std::int32_t> tokens = some_tokens(50, 7);
-  const Logits whole = (*driver)->run(0, tokens, 50);
-  for (const int chunk : {1, 7, 33}) {
-    (*driver)->reset(0);
-    EXPECT_EQ((*driver)->run(0, tokens, chunk), whole) << "chunks of " << chunk;
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    auto driver = ModelDriver::open(path, {.dtype = DType::kBF16, .isa = isa});
+    ASSERT_TRUE(driver.has_value()) << driver.error().message;
+    const Logits whole = (*driver)->run(0, tokens, 50);
+    for (const int chunk : {1, 7, 33}) {
+      (*driver)->reset(0);
+      EXPECT_EQ((*driver)->run(0, tokens, chunk), whole) << "chunks of " << chunk;
+    }
   }
 }
 

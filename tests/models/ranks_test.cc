@@ -1,7 +1,9 @@
 // A model cut over several ranks gives what one rank gives.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +17,8 @@
 namespace octet::models {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using testing::LogitDifference;
 using testing::make_tiny_model;
 using testing::ModelDriver;
@@ -50,26 +54,16 @@ class ThreadGroup final : public comm::Group {
   int rank_;
 };
 
-struct Case {
-  TinyModelSpec spec;
-  int ranks;
-};
-
-class Ranks : public ::testing::TestWithParam<Case> {};
-
-TEST_P(Ranks, GiveWhatOneRankGives) {
-  const auto& [spec, ranks] = GetParam();
-  const TempFolder folder;
-  make_tiny_model(spec).write(folder.path());
+void expect_what_one_rank_gives(const std::filesystem::path& path, int ranks) {
   const std::vector<std::int32_t> tokens = {5, 300, 17, 17, 80, 201, 3, 99, 255, 4, 61};
-  auto one = ModelDriver::open(folder.path(), {});
+  auto one = ModelDriver::open(path, {});
   ASSERT_TRUE(one.has_value()) << one.error().message;
   const ModelDriver::Logits expected = (*one)->run(0, tokens, 4);
 
   Meeting meeting(ranks);
   std::vector<std::unique_ptr<ModelDriver>> drivers;
   for (int rank = 0; rank < ranks; ++rank) {
-    auto driver = ModelDriver::open(folder.path(), {}, std::make_unique<ThreadGroup>(meeting, rank));
+    auto driver = ModelDriver::open(path, {}, std::make_unique<ThreadGroup>(meeting, rank));
     ASSERT_TRUE(driver.has_value()) << driver.error().message;
     EXPECT_LT((*driver)->model().weight_bytes(), (*one)->model().weight_bytes());
     drivers.push_back(*std::move(driver));
@@ -89,11 +83,36 @@ TEST_P(Ranks, GiveWhatOneRankGives) {
   }
 }
 
+struct Case {
+  TinyModelSpec spec;
+  int ranks;
+};
+
+class Ranks : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Ranks, GiveWhatOneRankGives) {
+  const TempFolder folder;
+  make_tiny_model(GetParam().spec).write(folder.path());
+  expect_what_one_rank_gives(folder.path(), GetParam().ranks);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Ranks,
                          ::testing::Values(Case{{.attention_bias = true, .mlp_bias = true},
                                                 2},  // biases of a sum are added once
                                            Case{{.architecture = "Qwen2ForCausalLM"}, 4},  // two ranks share a key head
-                                           Case{{.architecture = "Qwen3ForCausalLM", .tied = true}, 2}));
+                                           Case{{.architecture = "Qwen3ForCausalLM", .tied = true}, 2}),
+                         [](const ::testing::TestParamInfo<Case>& info) {
+                           return fmt::format("{}_{}", info.param.spec.architecture, info.param.ranks);
+                         });
+
+TEST(Ranks, BlockFormatsAreCutBetweenBlocks) {
+  const std::string path = std::string(OCTET_TEST_DATA) + "/gguf/qwen3-linear-tied-q8_0.gguf";
+  expect_what_one_rank_gives(path, 2);
+  Meeting meeting(4);  // 192 columns would be cut to 48, in the middle of a block
+  const auto driver = ModelDriver::open(path, {}, std::make_unique<ThreadGroup>(meeting, 1));
+  ASSERT_FALSE(driver.has_value());
+  EXPECT_THAT(driver.error().message, AllOf(HasSubstr("blk.0.ffn_down.weight"), HasSubstr("blocks of 32")));
+}
 
 TEST(Ranks, WhatDoesNotDivideIsRefusedByKey) {
   const TempFolder folder;
@@ -101,7 +120,7 @@ TEST(Ranks, WhatDoesNotDivideIsRefusedByKey) {
   Meeting meeting(3);
   const auto driver = ModelDriver::open(folder.path(), {}, std::make_unique<ThreadGroup>(meeting, 0));
   ASSERT_FALSE(driver.has_value());
-  EXPECT_NE(driver.error().message.find("num_attention_heads"), std::string::npos) << driver.error().message;
+  EXPECT_THAT(driver.error().message, HasSubstr("num_attention_heads"));
 }
 
 }  // namespace

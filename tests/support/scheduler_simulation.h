@@ -16,11 +16,11 @@ namespace octet::testing {
 
 struct SimulationOptions {
   std::uint64_t seed = 1;
-  int requests = 500;
+  int requests = 1000;
   int steps_in_flight = 1;
   engine::SchedulerConfig scheduler;
   std::int32_t vocabulary = 60;
-  std::int64_t mean_gap_ns = 2'000'000;  // between arrivals; a step takes 1 ms and 10 µs per row
+  std::int64_t mean_gap_ns = 6'000'000;  // between arrivals; a step takes 1 ms and 10 µs per row
   std::int32_t max_prompt = 60, max_output = 40;
   double interrupt_rate = 0, cancel_rate = 0, stop_rate = 0, nonsense_rate = 0;  // per step, step, step, request
 };

@@ -1,5 +1,6 @@
 #include "octet/tensor/block_formats.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -89,8 +90,9 @@ TEST(BlockFormats, SaysWhatItDecodes) {
   }
   float out = 0;
   const std::byte row[8] = {};
-  EXPECT_DEATH(decode_row(DType::kI64, row, &out, 1), "decoder != nullptr");
-  EXPECT_DEATH(decode_row(DType::kQ4_0, row, &out, 1), "block_values");
+  // Matchers, not regular expressions: a linked library brings its own regcomp, which the sanitizers do not expect.
+  EXPECT_DEATH(decode_row(DType::kI64, row, &out, 1), ::testing::HasSubstr("decoder != nullptr"));
+  EXPECT_DEATH(decode_row(DType::kQ4_0, row, &out, 1), ::testing::HasSubstr("block_values"));
 }
 
 }  // namespace

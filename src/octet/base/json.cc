@@ -1,5 +1,6 @@
 #include "octet/base/json.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -43,10 +44,12 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
     if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().key.empty()) {
       at = fmt::format(", at the value of \"{}\"", repair_utf8(stack_.back().key.substr(0, kMaxKeyShown)));
     }
+    error_at_ = position;
     return stop(fmt::format("not valid JSON at byte {}{}", position, at));
   }
 
   const std::string& error() const { return error_; }
+  std::size_t error_at() const { return error_at_; }
   Json take() { return std::move(root_); }
 
  private:
@@ -103,12 +106,14 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
   std::vector<Level> stack_;
   Json root_;
   std::string error_;
+  std::size_t error_at_ = 0;
   std::size_t values_ = 0;
 };
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
+Result<Json> parse_json(std::string_view text, const JsonLimits& limits, std::size_t* error_at) {
+  if (error_at != nullptr) *error_at = 0;
   if (text.size() > limits.max_bytes) {
     return fail(ErrorCode::kExhausted, "{} bytes, more than the limit of {}", text.size(), limits.max_bytes);
   }
@@ -116,6 +121,8 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.starts_with("\xEF\xBB\xBF")) return fail(ErrorCode::kInvalid, "not valid JSON: byte order mark");
   LimitedBuilder builder(limits);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
+    // The parser counts from 1 and counts the end of the text, too.
+    if (error_at != nullptr) *error_at = std::min(text.size(), builder.error_at() == 0 ? 0 : builder.error_at() - 1);
     return fail(ErrorCode::kInvalid, "{}", builder.error().empty() ? "not valid JSON" : builder.error());
   }
   return builder.take();

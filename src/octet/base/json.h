@@ -19,8 +19,9 @@ struct JsonLimits {
 };
 
 // Parses exactly one JSON value. Errors say what is wrong and at which byte: not UTF-8, a duplicate key (named), too
-// deep, too large, text after the value.
-Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
+// deep, too large, text after the value. error_at, where given, takes the offset at which the text stopped being JSON,
+// 0 for errors of another kind.
+Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {}, std::size_t* error_at = nullptr);
 
 // As compact text. Strings that are no valid UTF-8 come out with U+FFFD: what is sent is always valid JSON.
 std::string dump_json(const Json& value);

@@ -149,6 +149,8 @@ void Engine::State::plan_steps() {
     stats.step(plan.header().rows);
     if (in_flight.empty()) watch(plan);
     in_flight.push_back(executor->submit(plan));
+    // Whoever asked for it a moment ago met no step to interrupt.
+    if (stopping.load() || prefills.all_left()) executor->interrupt();
   }
   stats.scheduler(scheduler);
 }

@@ -92,7 +92,6 @@ Ticket ModelExecutor::submit(StepPlan plan) {
   step.plan.resize((step.plan_bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
   std::memcpy(step.plan.data(), plan.bytes().data(), step.plan_bytes);
   step.step = header.step;
-  step.collected_before = collected_;
   submitted_.store(number, std::memory_order_release);
   submitted_.notify_one();
   return {step.step};
@@ -129,7 +128,7 @@ void ModelExecutor::execute(Step& step, std::uint64_t number) {
   step.tokens.clear();
   apply_updates(plan);
   auto interrupted = [this, number] { return interrupt_upto_.load(std::memory_order_relaxed) >= number; };
-  bool done = last_interrupted_ <= step.collected_before && !interrupted();
+  bool done = !interrupted();
   if (done) {
     const std::int64_t rows = plan.header().rows, spans = plan.header().spans;
     const std::int64_t sampled = lay_out_rows(plan);
@@ -152,11 +151,7 @@ void ModelExecutor::execute(Step& step, std::uint64_t number) {
     parts_.stream->synchronize();
   }
   step.interrupted = !done;
-  if (done) {
-    take_tokens(plan, step);
-  } else {
-    last_interrupted_ = number;
-  }
+  if (done) take_tokens(plan, step);
 }
 
 void ModelExecutor::apply_updates(const StepPlan& plan) {

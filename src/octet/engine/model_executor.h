@@ -38,8 +38,7 @@ class ModelExecutor final : public Executor {
 
   Ticket submit(StepPlan plan) override;
   StepResult collect(Ticket ticket) override;
-  // From any thread: every step submitted so far that has not ended yet may end early. A step that was submitted before
-  // an interrupted one was collected rests on what that one did not do, so it is interrupted as well.
+  // From any thread: every step submitted so far that has not ended yet may end early, no later one does.
   void interrupt() override;
 
   const models::Model& model() const { return *parts_.model; }
@@ -50,7 +49,6 @@ class ModelExecutor final : public Executor {
     std::vector<std::uint64_t> plan;
     std::size_t plan_bytes = 0;
     std::uint64_t step = 0;
-    std::uint64_t collected_before = 0;  // steps that had been collected when this one was submitted
     bool interrupted = false;
     std::vector<SpanResult> spans;
     std::vector<TokenId> tokens;
@@ -81,7 +79,6 @@ class ModelExecutor final : public Executor {
   // two threads.
   std::vector<Step> ring_;
   std::uint64_t collected_ = 0;
-  std::uint64_t last_interrupted_ = 0;  // executor thread
   alignas(64) std::atomic<std::uint64_t> submitted_{0};
   alignas(64) std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> interrupt_upto_{0};

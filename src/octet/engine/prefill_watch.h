@@ -31,11 +31,15 @@ class PrefillWatch {
       RequestId expected = request;
       was_there |= requests_[static_cast<std::size_t>(i)].compare_exchange_strong(expected, 0);
     }
-    if (!was_there) return false;
+    return was_there && all_left();
+  }
+  // There were some, and all have gone.
+  bool all_left() const {
+    const std::int32_t count = count_.load();
     for (std::int32_t i = 0; i < count; ++i) {
       if (requests_[static_cast<std::size_t>(i)].load() != 0) return false;
     }
-    return true;
+    return count > 0;
   }
 
  private:

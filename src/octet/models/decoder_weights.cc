@@ -1,5 +1,8 @@
 #include "octet/models/decoder_weights.h"
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <string>
 
 namespace octet::models {
@@ -7,40 +10,62 @@ namespace {
 
 using Kind = ShardRule::Kind;
 
+// Declares the weights of one layer.
+class LayerPlan {
+ public:
+  LayerPlan(const formats::ModelConfig& config, WeightPlan& plan, std::size_t index)
+      : config_(config), plan_(plan), layer_(fmt::format("model.layers.{}.", index)) {}
+
+  void norm(Tensor& into, const char* name, std::int64_t size) { plan_.vector(into, layer_ + name + ".weight", size); }
+
+  void attention(AttentionWeights& weights, bool qk_norm) {
+    const std::int64_t hidden = config_.hidden_size, head = config_.head_dim;
+    const std::int64_t q_rows = config_.heads * head, kv_rows = config_.kv_heads * head;
+    const bool bias = config_.qkv_bias;
+    plan_.linear(weights.qkv, {matrix("self_attn.q_proj", q_rows, hidden, {Kind::kRows, head}, bias),
+                               matrix("self_attn.k_proj", kv_rows, hidden, {Kind::kHeads, head}, bias),
+                               matrix("self_attn.v_proj", kv_rows, hidden, {Kind::kHeads, head}, bias)});
+    if (qk_norm) {
+      norm(weights.q_norm, "self_attn.q_norm", head);
+      norm(weights.k_norm, "self_attn.k_norm", head);
+    }
+    plan_.linear(weights.output,
+                 {matrix("self_attn.o_proj", hidden, q_rows, {Kind::kColumns, head}, config_.output_bias)});
+  }
+
+  void mlp(MlpWeights& weights) {
+    const std::int64_t hidden = config_.hidden_size, inner = config_.intermediate_size;
+    const bool bias = config_.mlp_bias;
+    plan_.linear(weights.gate_up, {matrix("mlp.gate_proj", inner, hidden, {Kind::kRows}, bias),
+                                   matrix("mlp.up_proj", inner, hidden, {Kind::kRows}, bias)});
+    plan_.linear(weights.down, {matrix("mlp.down_proj", hidden, inner, {Kind::kColumns}, bias)});
+  }
+
+ private:
+  MatrixSpec matrix(const char* name, std::int64_t outputs, std::int64_t inputs, ShardRule rule, bool bias) const {
+    return {.name = layer_ + name, .outputs = outputs, .inputs = inputs, .rule = rule, .bias = bias};
+  }
+
+  const formats::ModelConfig& config_;
+  WeightPlan& plan_;
+  std::string layer_;
+};
+
 }  // namespace
 
 void declare_decoder(const formats::ModelConfig& config, const DecoderTraits& traits, WeightPlan& plan,
                      DecoderWeights& weights) {
-  const std::int64_t hidden = config.hidden_size, inner = config.intermediate_size;
-  const std::int64_t q_rows = config.heads * config.head_dim, kv_rows = config.kv_heads * config.head_dim;
-  const ShardRule q_heads{Kind::kRows, config.head_dim}, kv_heads{Kind::kHeads, config.head_dim};
-
+  const std::int64_t hidden = config.hidden_size;
   plan.linear(weights.embedding, {{.name = "model.embed_tokens", .outputs = config.vocab_size, .inputs = hidden}});
   // Never resized again: the plan keeps the places of the weights.
   weights.layers.resize(static_cast<std::size_t>(config.layers));
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
-    const std::string layer = fmt::format("model.layers.{}", i);
+    LayerPlan layer(config, plan, i);
     LayerWeights& own = weights.layers[i];
-    plan.vector(own.input_norm, layer + ".input_layernorm.weight", hidden);
-    const auto attention = [&](const char* name, std::int64_t outputs, std::int64_t inputs, ShardRule rule, bool bias) {
-      return MatrixSpec{layer + ".self_attn." + name, outputs, inputs, rule, bias};
-    };
-    plan.linear(own.attention.qkv, {attention("q_proj", q_rows, hidden, q_heads, config.qkv_bias),
-                                    attention("k_proj", kv_rows, hidden, kv_heads, config.qkv_bias),
-                                    attention("v_proj", kv_rows, hidden, kv_heads, config.qkv_bias)});
-    if (traits.qk_norm) {
-      plan.vector(own.attention.q_norm, layer + ".self_attn.q_norm.weight", config.head_dim);
-      plan.vector(own.attention.k_norm, layer + ".self_attn.k_norm.weight", config.head_dim);
-    }
-    plan.linear(own.attention.output,
-                {attention("o_proj", hidden, q_rows, {Kind::kColumns, config.head_dim}, config.output_bias)});
-    plan.vector(own.post_attention_norm, layer + ".post_attention_layernorm.weight", hidden);
-    const auto mlp = [&](const char* name, std::int64_t outputs, std::int64_t inputs, Kind kind) {
-      return MatrixSpec{layer + ".mlp." + name, outputs, inputs, {kind}, config.mlp_bias};
-    };
-    plan.linear(own.mlp.gate_up,
-                {mlp("gate_proj", inner, hidden, Kind::kRows), mlp("up_proj", inner, hidden, Kind::kRows)});
-    plan.linear(own.mlp.down, {mlp("down_proj", hidden, inner, Kind::kColumns)});
+    layer.norm(own.input_norm, "input_layernorm", hidden);
+    layer.attention(own.attention, traits.qk_norm);
+    layer.norm(own.post_attention_norm, "post_attention_layernorm", hidden);
+    layer.mlp(own.mlp);
   }
   plan.vector(weights.final_norm, "model.norm.weight", hidden);
   if (!config.tied_embeddings)

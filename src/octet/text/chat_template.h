@@ -2,7 +2,6 @@
 // controls, generation blocks).
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,16 +9,10 @@
 
 #include "octet/base/error.h"
 #include "octet/base/json.h"
+#include "octet/text/render_limits.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet::text {
-
-// What a render may use at most; beyond it, rendering ends with an error.
-struct RenderLimits {
-  std::int64_t max_steps = 2'000'000;                    // evaluated nodes and loop turns
-  std::size_t max_output_bytes = std::size_t{16} << 20;  // also of any single string value
-  int max_depth = 200;                                   // macros and nested expressions
-};
 
 struct RenderInput {
   Json messages = Json::array();
@@ -27,8 +20,10 @@ struct RenderInput {
   Json documents = nullptr;
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  Json variables = Json::object();  // every other name the template sees: bos_token, eos_token, chat_template_kwargs
-  std::int64_t now = 0;             // Unix time for strftime_now, seconds
+  Json variables = Json::object();  // every other name the template sees, of the operator: bos_token, eos_token
+  Json client_variables =
+      Json::object();    // chat_template_kwargs of a request; none of the names above can be replaced by them
+  std::int64_t now = 0;  // what strftime_now takes as the time: seconds since 1970, local where local time is wanted
 };
 
 struct Rendered {

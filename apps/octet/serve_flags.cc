@@ -1,0 +1,284 @@
+#include "apps/octet/serve_flags.h"
+
+#include <limits>
+
+#include "apps/octet/vllm_flags.h"
+#include "octet/base/file.h"
+
+using octet::ErrorCode;
+using octet::fail;
+using octet::Flag;
+using octet::Result;
+
+namespace {
+
+constexpr double kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMaxTemplateBytes = std::size_t{4} << 20;
+
+std::vector<Flag> server_flags(ServeFlags& f) {
+  constexpr std::string_view group = "server";
+  return {
+      {.names = "--host",
+       .group = group,
+       .target = &f.host,
+       .help = "address or name to listen on; 0.0.0.0 or :: for every interface"},
+      {.names = "--port", .group = group, .target = &f.port, .help = "0: any free one", .min = 0, .max = 65535},
+      {.names = "--uds", .group = group, .target = &f.uds, .help = "listen on this Unix socket instead"},
+      {.names = "--served-model-name",
+       .group = group,
+       .target = &f.served_names,
+       .help = "names that clients use; answers without a name show the first",
+       .fallback = "MODEL as given"},
+      {.names = "--shutdown-timeout",
+       .group = group,
+       .target = &f.shutdown_timeout,
+       .help = "seconds that running requests get after SIGTERM",
+       .min = 0,
+       .max = 86400},
+      {.names = "--max-num-queued-reqs",
+       .group = group,
+       .target = &f.max_queued,
+       .help = "requests that may wait; beyond, 429",
+       .min = 1,
+       .max = kMaxInt},
+      {.names = "--max-body-bytes",
+       .group = group,
+       .target = &f.body_bytes,
+       .help = "largest request body",
+       .min = 1024,
+       .max = 1e10},
+      {.names = "--h11-max-incomplete-event-size",
+       .group = group,
+       .target = &f.header_bytes,
+       .help = "largest request line and headers, bytes",
+       .min = 1024,
+       .max = 1e8},
+      {.names = "--h11-max-header-count",
+       .group = group,
+       .target = &f.header_count,
+       .help = "most header fields",
+       .min = 8,
+       .max = 65536},
+      {.names = "--enable-prompt-tokens-details",
+       .group = group,
+       .target = &f.prompt_tokens_details,
+       .help = "usage tells the cached prompt tokens"},
+      {.names = "--enable-force-include-usage",
+       .group = group,
+       .target = &f.force_include_usage,
+       .help = "streams end with usage, asked or not"},
+      {.names = "--log-level",
+       .group = group,
+       .target = &f.log_level,
+       .help = "least level that is logged",
+       .choices = "debug,info,warning,error,off"},
+      {.names = "--config",
+       .group = group,
+       .target = &f.config,
+       .help = "YAML file of flags, as in \"port: 8080\"; the command line overrides it"},
+  };
+}
+
+std::vector<Flag> model_flags(ServeFlags& f) {
+  constexpr std::string_view group = "model";
+  return {
+      {.names = "MODEL", .group = group, .target = &f.model, .help = "folder with config.json, or a GGUF file"},
+      {.names = "--model", .group = group, .target = &f.model_flag, .help = "the same as MODEL"},
+      {.names = "--tokenizer",
+       .group = group,
+       .target = &f.tokenizer,
+       .help = "tokenizer.json or a folder that holds it",
+       .fallback = "the model's own"},
+      {.names = "--skip-tokenizer-init",
+       .group = group,
+       .target = &f.skip_tokenizer,
+       .help = "serve token ids only, without a tokenizer"},
+      {.names = "--chat-template",
+       .group = group,
+       .target = &f.chat_template,
+       .help = "Jinja template: a file, or the template itself",
+       .fallback = "the model's own"},
+      {.names = "--dtype",
+       .group = group,
+       .target = &f.dtype,
+       .help = "type of activations and of the KV cache",
+       .choices = "auto,float32,float,bfloat16,float16,half"},
+      {.names = "--max-model-len",
+       .group = group,
+       .target = &f.max_model_len,
+       .help = "context: prompt and output tokens of a request; auto: what memory holds",
+       .fallback = "the model's, or what memory holds"},
+      {.names = "--seed", .group = group, .target = &f.seed, .help = "for requests without a seed of their own"},
+  };
+}
+
+std::vector<Flag> engine_flags(ServeFlags& f) {
+  constexpr std::string_view group = "memory and scheduling";
+  return {
+      {.names = "--threads",
+       .group = group,
+       .target = &f.threads,
+       .help = "threads of the model",
+       .fallback = "the cores that the process may use",
+       .min = 0,
+       .max = 4096},
+      {.names = "--gpu-memory-utilization --device-memory-utilization",
+       .group = group,
+       .target = &f.memory_share,
+       .help = "share of the free memory (under the cgroup's limit) for weights and KV cache",
+       .min = 0.01,
+       .max = 1},
+      {.names = "--kv-cache-memory-bytes",
+       .group = group,
+       .target = &f.kv_cache_bytes,
+       .help = "size of the KV cache",
+       .fallback = "from --gpu-memory-utilization",
+       .min = 1,
+       .max = 1e15},
+      {.names = "--block-size",
+       .group = group,
+       .target = &f.block_size,
+       .help = "tokens of a KV block",
+       .min = 1,
+       .max = 256},
+      {.names = "--max-num-seqs",
+       .group = group,
+       .target = &f.max_num_seqs,
+       .help = "sequences that run at once",
+       .min = 1,
+       .max = 65536},
+      {.names = "--max-num-batched-tokens",
+       .group = group,
+       .target = &f.max_batched_tokens,
+       .help = "tokens of one step",
+       .fallback = "chosen so that a step lasts at most 250 ms",
+       .min = 1,
+       .max = kMaxInt},
+      {.names = "--enable-prefix-caching",
+       .group = group,
+       .target = &f.prefix_caching,
+       .help = "keep the KV of prompts for requests that begin alike"},
+      {.names = "--enable-chunked-prefill",
+       .group = group,
+       .target = &f.chunked_prefill,
+       .help = "long prompts are spread over steps; always on"},
+      {.names = "--scheduling-policy",
+       .group = group,
+       .target = &f.policy,
+       .help = "who is next: first come, or lowest priority value",
+       .choices = "fcfs,priority"},
+      {.names = "--tensor-parallel-size -tp",
+       .group = group,
+       .target = &f.tensor_parallel,
+       .help = "ranks that share each layer; only 1 is built",
+       .min = 1,
+       .max = 4096},
+      {.names = "--pipeline-parallel-size -pp",
+       .group = group,
+       .target = &f.pipeline_parallel,
+       .help = "groups of layers on ranks of their own; only 1 is built",
+       .min = 1,
+       .max = 4096},
+      {.names = "--data-parallel-size -dp",
+       .group = group,
+       .target = &f.data_parallel,
+       .help = "replicas of the model; only 1 is built",
+       .min = 1,
+       .max = 4096},
+      {.names = "--enable-expert-parallel -ep",
+       .group = group,
+       .target = &f.expert_parallel,
+       .help = "experts are divided over the ranks; no effect with one rank"},
+      {.names = "--distributed-executor-backend",
+       .group = group,
+       .target = &f.distributed_backend,
+       .help = "how ranks are started; no effect with one rank",
+       .choices = "mp,uni,ray,external_launcher"},
+  };
+}
+
+Result<> check_layout(const ServeFlags& f) {
+  const std::pair<std::string_view, std::int64_t> sizes[] = {{"--tensor-parallel-size", f.tensor_parallel},
+                                                             {"--pipeline-parallel-size", f.pipeline_parallel},
+                                                             {"--data-parallel-size", f.data_parallel}};
+  for (const auto& [name, size] : sizes) {
+    if (size != 1) return fail(ErrorCode::kUnsupported, "{} {}: this build serves on one rank only", name, size);
+  }
+  if (!f.chunked_prefill) {
+    return fail(ErrorCode::kUnsupported, "--no-enable-chunked-prefill: prefill is always chunked");
+  }
+  return {};
+}
+
+Result<std::string> read_template(const std::string& value) {
+  if (value.find("{{") != std::string::npos || value.find("{%") != std::string::npos) return value;
+  auto text = octet::read_file(value, kMaxTemplateBytes);
+  if (!text) return within("--chat-template", text.error());
+  return text;
+}
+
+Result<std::optional<std::int32_t>> context_length(const std::optional<std::string>& value) {
+  if (!value || *value == "auto" || *value == "-1") return std::nullopt;
+  const auto size = octet::parse_size(*value);
+  if (!size) return within("--max-model-len", size.error());
+  if (*size < 1 || *size > std::numeric_limits<std::int32_t>::max()) {
+    return fail(ErrorCode::kInvalid, "--max-model-len {}: expected 1 to {}, or auto", *value,
+                std::numeric_limits<std::int32_t>::max());
+  }
+  return static_cast<std::int32_t>(*size);
+}
+
+std::string dtype_name(const std::string& name) {
+  return name == "float" ? "float32" : name == "half" ? "float16" : name;
+}
+
+}  // namespace
+
+octet::FlagTable serve_flag_table(ServeFlags& flags) {
+  octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
+  table.add(server_flags(flags));
+  table.add(engine_flags(flags));
+  table.add_missing(octet::vllm_flags::kAll);
+  return table;
+}
+
+Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
+  if (f.model.has_value() == f.model_flag.has_value() && f.model != f.model_flag) {
+    return fail(ErrorCode::kInvalid, "--model {} names another model than {}", *f.model_flag, *f.model);
+  }
+  if (!f.model && !f.model_flag) return fail(ErrorCode::kInvalid, "MODEL is missing: a folder or a GGUF file");
+  OCTET_TRY_VOID(check_layout(f));
+  octet::server::ServeOptions options;
+  options.http.host = f.host;
+  options.http.port = static_cast<std::uint16_t>(f.port);
+  options.http.unix_path = f.uds.value_or("");
+  options.http.limits.header_bytes = static_cast<std::size_t>(f.header_bytes);
+  options.http.limits.header_count = static_cast<std::size_t>(f.header_count);
+  options.http.limits.body_bytes = static_cast<std::size_t>(f.body_bytes);
+  options.api.prompt_tokens_details = f.prompt_tokens_details;
+  options.api.force_include_usage = f.force_include_usage;
+  options.names = f.served_names;
+  options.shutdown_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(f.shutdown_timeout * 1000));
+
+  octet::engine::ReplicaOptions& replica = options.replica;
+  replica.model = f.model ? *f.model : *f.model_flag;
+  if (f.tokenizer) replica.tokenizer = *f.tokenizer;
+  replica.skip_tokenizer = f.skip_tokenizer;
+  if (f.chat_template) {
+    OCTET_TRY(replica.chat_template, read_template(*f.chat_template));
+  }
+  replica.dtype = dtype_name(f.dtype);
+  replica.threads = static_cast<int>(f.threads);
+  replica.kv_cache_bytes = f.kv_cache_bytes;
+  replica.memory_share = f.memory_share;
+  replica.block_size = static_cast<std::int32_t>(f.block_size);
+  OCTET_TRY(replica.max_model_len, context_length(f.max_model_len));
+  replica.max_num_seqs = static_cast<std::int32_t>(f.max_num_seqs);
+  if (f.max_batched_tokens) replica.max_num_batched_tokens = static_cast<std::int32_t>(*f.max_batched_tokens);
+  replica.prefix_caching = f.prefix_caching;
+  replica.policy = f.policy == "priority" ? octet::engine::SchedulerConfig::Policy::kPriority
+                                          : octet::engine::SchedulerConfig::Policy::kFcfs;
+  replica.max_waiting = static_cast<std::int32_t>(f.max_queued);
+  replica.seed = static_cast<std::uint64_t>(f.seed);
+  return options;
+}

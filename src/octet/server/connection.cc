@@ -1,0 +1,338 @@
+#include "octet/server/connection.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <ctime>
+
+#include "octet/base/log.h"
+#include "octet/server/api_error.h"
+#include "octet/server/http_parser.h"
+
+namespace octet::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using SteadyTime = std::chrono::steady_clock;
+
+constexpr std::size_t kLingerBytes = std::size_t{4} << 20;    // read and thrown away after an error
+constexpr std::size_t kKeptCapacity = std::size_t{16} << 10;  // larger buffers are given back between requests
+
+// The Date header, made once per second and thread.
+std::string_view http_date() {
+  thread_local std::time_t made = 0;
+  thread_local char text[40] = "";
+  const std::time_t now = std::time(nullptr);
+  if (now != made) {
+    std::tm parts{};
+    ::gmtime_r(&now, &parts);
+    std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    made = now;
+  }
+  return text;
+}
+
+void give_back(std::string& buffer) {
+  if (buffer.empty() && buffer.capacity() > kKeptCapacity) std::string().swap(buffer);
+}
+
+}  // namespace
+
+void WakeQueue::push(std::weak_ptr<Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  if (context_ == nullptr) return;
+  waiting_.push_back(std::move(connection));
+  if (posted_) return;
+  posted_ = true;
+  asio::post(*context_, [self = shared_from_this()] { self->run(); });
+}
+
+void WakeQueue::close() {
+  const std::lock_guard lock(mutex_);
+  context_ = nullptr;
+  waiting_.clear();
+}
+
+void WakeQueue::run() {
+  {
+    const std::lock_guard lock(mutex_);
+    running_.swap(waiting_);
+    posted_ = false;
+  }
+  for (const auto& waiting : running_) {
+    if (const auto connection = waiting.lock()) connection->on_wake();
+  }
+  running_.clear();
+}
+
+class Connection::ReplyWaker final : public Waker {
+ public:
+  ReplyWaker(std::weak_ptr<Connection> connection, std::shared_ptr<WakeQueue> queue)
+      : connection_(std::move(connection)), queue_(std::move(queue)) {}
+  void wake() override {
+    if (!pending_.exchange(true)) queue_->push(connection_);
+  }
+  void seen() { pending_.store(false); }
+
+ private:
+  std::weak_ptr<Connection> connection_;
+  std::shared_ptr<WakeQueue> queue_;
+  std::atomic<bool> pending_ = false;
+};
+
+Connection::Connection(Socket socket, IoThreadContext& thread)
+    : socket_(std::move(socket)), thread_(thread), server_(thread.server), timer_(thread.context) {
+  ++server_.connections;
+}
+
+Connection::~Connection() {
+  thread_.connections.erase(this);
+  set_busy(false);
+  --server_.connections;
+}
+
+asio::awaitable<void> run_connection(std::shared_ptr<Connection> connection) { co_await connection->run(); }
+
+asio::awaitable<void> Connection::run() {
+  thread_.connections.insert(this);
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  while (co_await read_request()) {
+    if (!co_await answer()) break;
+    set_busy(false);
+  }
+  if (reply_) {
+    reply_->abandon();
+    reply_.reset();
+  }
+  if (linger_) co_await linger();
+  close();
+}
+
+void Connection::on_wake() {
+  waker_->seen();
+  woken_ = true;
+  notify();
+}
+
+void Connection::close() {
+  failed_ = true;
+  error_code ignored;
+  socket_.close(ignored);
+  notify();
+}
+
+void Connection::set_busy(bool busy) {
+  if (busy == busy_) return;
+  busy_ = busy;
+  server_.busy += busy ? 1 : -1;
+}
+
+asio::awaitable<void> Connection::wait(Time deadline) {
+  timer_.expires_at(deadline);
+  co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+void Connection::arm_read() {
+  if (reading_ || ended_ || failed_) return;
+  reading_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code ec) { self->on_readable(ec); });
+}
+
+void Connection::on_readable(error_code ec) {
+  reading_ = false;
+  std::size_t taken = 0;
+  if (!ec) taken = socket_.read_some(asio::buffer(thread_.scratch), ec);
+  if (ec == asio::error::eof) {
+    ended_ = true;
+  } else if (ec && ec != asio::error::would_block && ec != asio::error::try_again) {
+    failed_ = true;
+  }
+  input_.append(thread_.scratch.data(), taken);
+  notify();
+}
+
+void Connection::arm_write() {
+  if (writing_ || failed_) return;
+  writing_ = true;
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](error_code ec) {
+    self->writing_ = false;
+    if (ec) self->failed_ = true;
+    self->notify();
+  });
+}
+
+// Fills request_. False: the connection is over.
+asio::awaitable<bool> Connection::read_request() {
+  const HttpLimits& limits = server_.limits;
+  give_back(input_);
+  give_back(output_);
+  HttpParser parser(limits);
+  bool continued = false;
+  std::size_t seen = 0;  // bytes of input at the last look
+  Time deadline = SteadyTime::now() + limits.idle_timeout;
+  for (;;) {
+    const HttpParser::State before = parser.state();
+    if (!input_.empty() && input_.size() != seen) {
+      const HttpParser::State state = parser.feed(input_);
+      set_busy(true);
+      if (state == HttpParser::State::kFailed) {
+        co_await refuse(parser.failure().status, parser.failure().message);
+        co_return false;
+      }
+      if (state == HttpParser::State::kDone) {
+        request_ = parser.take();
+        co_return true;
+      }
+      if (before == HttpParser::State::kStart) deadline = SteadyTime::now() + limits.header_timeout;
+      if (state == HttpParser::State::kBody) deadline = SteadyTime::now() + limits.body_timeout;
+      if (!continued && parser.expects_continue()) {
+        continued = true;
+        output_ += "HTTP/1.1 100 Continue\r\n\r\n";
+        if (!co_await write_out()) co_return false;
+      }
+      seen = input_.size();
+    }
+    if (ended_ || failed_) co_return false;
+    if (thread_.draining && parser.state() == HttpParser::State::kStart) co_return false;
+    if (SteadyTime::now() >= deadline) {
+      if (parser.state() != HttpParser::State::kStart) co_await refuse(408, "the request did not arrive in time");
+      co_return false;
+    }
+    if (input_.size() == seen) {
+      arm_read();
+      co_await wait(deadline);
+    }
+  }
+}
+
+asio::awaitable<bool> Connection::answer() {
+  if (!waker_) waker_ = std::make_shared<ReplyWaker>(weak_from_this(), thread_.wakes);
+  const bool head_only = request_.method == "HEAD";
+  const bool http11 = request_.http11;
+  const bool keep_alive = request_.keep_alive && !thread_.draining;
+  chunked_ = http11;
+  woken_ = false;
+  Answer answer = server_.handler(std::move(request_), waker_);
+  request_ = {};
+  if (auto* response = std::get_if<HttpResponse>(&answer)) {
+    append_head(*response, keep_alive, false);
+    if (!head_only) output_ += response->body;
+    if (!co_await write_out()) co_return false;
+    co_return keep_alive;
+  }
+  reply_ = std::move(std::get<std::shared_ptr<Reply>>(answer));
+  const bool goes_on = co_await answer_reply(keep_alive);
+  if (!goes_on && reply_) reply_->abandon();
+  reply_.reset();
+  co_return goes_on;
+}
+
+// Sends a reply as it comes. False: the connection is over.
+asio::awaitable<bool> Connection::answer_reply(bool keep_alive) {
+  bool streaming = false;
+  for (;;) {
+    woken_ = false;
+    ReplyPart part;
+    reply_->poll(part);
+    if (part.head) {
+      streaming = part.stream;
+      if (streaming && !chunked_) keep_alive = false;  // HTTP/1.0: the end of the connection is the end of the body
+      append_head(*part.head, keep_alive, streaming);
+      if (!streaming) output_ += part.head->body;
+    }
+    if (streaming) append_piece(part.body);
+    if (streaming && part.end == ReplyPart::End::kDone && chunked_) output_ += "0\r\n\r\n";
+    if (!output_.empty() && !co_await write_out()) co_return false;
+    if (part.end == ReplyPart::End::kBroken) co_return false;
+    if (part.end == ReplyPart::End::kDone || (part.head && !streaming)) co_return keep_alive;
+    // Half a connection is not worth a running model: a client that ends its side has gone.
+    if (ended_ || failed_) co_return false;
+    if (input_.size() < server_.limits.pipelined_bytes) arm_read();
+    if (!woken_) co_await wait(Time::max());
+  }
+}
+
+// Sends output_. False: the client is gone, or too slow.
+asio::awaitable<bool> Connection::write_out() {
+  std::size_t sent = 0;
+  Time deadline = SteadyTime::now() + server_.limits.write_timeout;
+  while (sent < output_.size()) {
+    if (failed_) co_return false;
+    error_code ec;
+    const std::size_t taken = socket_.write_some(asio::buffer(output_.data() + sent, output_.size() - sent), ec);
+    if (ec && ec != asio::error::would_block && ec != asio::error::try_again) {
+      failed_ = true;
+      co_return false;
+    }
+    sent += taken;
+    if (taken > 0) {
+      deadline = SteadyTime::now() + server_.limits.write_timeout;
+      continue;
+    }
+    const bool slow = SteadyTime::now() >= deadline || (reply_ && reply_->backlog() > server_.limits.backlog_bytes);
+    if (slow) {
+      log_info("a client does not read its answer: connection closed");
+      co_return false;
+    }
+    if (reply_ && ended_) co_return false;
+    arm_write();
+    if (reply_ && input_.size() < server_.limits.pipelined_bytes) arm_read();
+    co_await wait(deadline);
+  }
+  output_.clear();
+  co_return true;
+}
+
+asio::awaitable<void> Connection::refuse(int status, std::string message) {
+  const HttpResponse response = error_response(http_error(status, std::move(message)));
+  append_head(response, false, false);
+  output_ += response.body;
+  linger_ = co_await write_out();
+}
+
+// Closing with unread bytes would reset the connection and may take the answer with it.
+asio::awaitable<void> Connection::linger() {
+  error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  const Time deadline = SteadyTime::now() + server_.limits.linger_timeout;
+  std::size_t thrown_away = 0;
+  while (!ended_ && !failed_ && thrown_away < kLingerBytes && SteadyTime::now() < deadline) {
+    thrown_away += input_.size();
+    input_.clear();
+    arm_read();
+    co_await wait(deadline);
+  }
+}
+
+void Connection::append_head(const HttpResponse& response, bool keep_alive, bool stream) {
+  auto out = std::back_inserter(output_);
+  fmt::format_to(out, "HTTP/1.1 {} {}\r\nServer: octet\r\nDate: {}\r\n", response.status,
+                 reason_phrase(response.status), http_date());
+  if (!response.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
+  for (const auto& [name, value] : response.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
+  if (!stream) {
+    fmt::format_to(out, "Content-Length: {}\r\n", response.body.size());
+  } else if (chunked_) {
+    output_ += "Transfer-Encoding: chunked\r\n";
+  }
+  if (!keep_alive) {
+    output_ += "Connection: close\r\n";
+  } else if (!chunked_) {
+    output_ += "Connection: keep-alive\r\n";
+  }
+  output_ += "\r\n";
+}
+
+void Connection::append_piece(std::string_view piece) {
+  if (piece.empty()) return;
+  if (chunked_) fmt::format_to(std::back_inserter(output_), "{:x}\r\n", piece.size());
+  output_ += piece;
+  if (chunked_) output_ += "\r\n";
+}
+
+}  // namespace octet::server

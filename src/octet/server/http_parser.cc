@@ -1,0 +1,170 @@
+#include "octet/server/http_parser.h"
+
+#include <fmt/format.h>
+
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/status.hpp>
+
+#include "octet/base/utf8.h"
+
+namespace octet::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  if (!is_valid_utf8(out)) return std::nullopt;
+  return out;
+}
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+std::string_view reason_phrase(int status) {
+  const auto phrase = http::obsolete_reason(static_cast<http::status>(status));
+  return {phrase.data(), phrase.size()};
+}
+
+// Beast's parser, writing straight into an HttpRequest.
+class HttpParser::Messages final : public http::basic_parser<true> {
+ public:
+  explicit Messages(const HttpLimits& limits) : limits_(limits) {
+    header_limit(static_cast<std::uint32_t>(limits.header_bytes));
+    body_limit(limits.body_bytes);
+  }
+
+  HttpRequest request;
+  bool too_many_headers = false;
+
+ private:
+  void on_request_impl(http::verb, beast::string_view method, beast::string_view target, int version,
+                       beast::error_code& ec) override {
+    request.method.assign(method.data(), method.size());
+    request.http11 = version >= 11;
+    std::string_view rest(target.data(), target.size());
+    if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
+      request.query = rest.substr(mark + 1);
+      rest = rest.substr(0, mark);
+    }
+    auto path = percent_decode(rest);
+    if (path) {
+      request.path = *std::move(path);
+    } else {
+      ec = http::error::bad_target;
+    }
+  }
+  void on_response_impl(int, beast::string_view, int, beast::error_code&) override {}
+  void on_field_impl(http::field, beast::string_view name, beast::string_view value, beast::error_code& ec) override {
+    if (request.headers.size() >= limits_.header_count) {
+      too_many_headers = true;
+      ec = http::error::header_limit;
+      return;
+    }
+    request.headers.emplace_back(lower({name.data(), name.size()}), std::string(value.data(), value.size()));
+  }
+  void on_header_impl(beast::error_code&) override {}
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, beast::error_code&) override {}
+  std::size_t on_body_impl(beast::string_view body, beast::error_code&) override {
+    request.body.append(body.data(), body.size());
+    return body.size();
+  }
+  void on_chunk_header_impl(std::uint64_t, beast::string_view, beast::error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view body, beast::error_code&) override {
+    request.body.append(body.data(), body.size());
+    return body.size();
+  }
+  void on_finish_impl(beast::error_code&) override {}
+
+  const HttpLimits& limits_;
+};
+
+HttpParser::HttpParser(const HttpLimits& limits) : limits_(limits), messages_(std::make_unique<Messages>(limits)) {}
+HttpParser::~HttpParser() = default;
+
+HttpParser::State HttpParser::feed(std::string& input) {
+  beast::error_code ec;
+  std::size_t used = 0;
+  while (state_ != State::kFailed && state_ != State::kDone && used < input.size()) {
+    if (state_ == State::kStart) state_ = State::kHeaders;
+    const std::size_t taken = messages_->put(asio::const_buffer(input.data() + used, input.size() - used), ec);
+    used += taken;
+    if (state_ == State::kHeaders) header_bytes_ += taken;
+    // What Beast leaves behind is part of a header line or of a chunk header; both are bounded by the same limit.
+    const std::size_t unread = ec == http::error::need_more ? input.size() - used : 0;
+    const std::size_t counted = state_ == State::kHeaders ? header_bytes_ + unread : unread;
+    if (counted > limits_.header_bytes) ec = http::error::header_limit;
+    if (ec == http::error::need_more) break;
+    if (ec) {
+      fail(ec.message(), ec == http::error::header_limit, ec == http::error::body_limit);
+      break;
+    }
+    if (messages_->is_header_done() && state_ == State::kHeaders) {
+      state_ = State::kBody;
+      messages_->eager(true);
+    }
+    if (messages_->is_done()) state_ = State::kDone;
+  }
+  input.erase(0, used);
+  return state_;
+}
+
+void HttpParser::fail(std::string_view reason, bool header_limit, bool body_limit) {
+  state_ = State::kFailed;
+  if (messages_->too_many_headers) {
+    failure_ = {431, fmt::format("more than the limit of {} header fields", limits_.header_count)};
+  } else if (header_limit) {
+    failure_ = {431, fmt::format("request line and headers exceed the limit of {} bytes", limits_.header_bytes)};
+  } else if (body_limit) {
+    failure_ = {413, fmt::format("the body exceeds the limit of {} bytes", limits_.body_bytes)};
+  } else {
+    failure_ = {400, fmt::format("not a valid HTTP request: {}", reason)};
+  }
+}
+
+bool HttpParser::expects_continue() const {
+  return state_ == State::kBody && messages_->request.http11 &&
+         lower(messages_->request.header("expect")) == "100-continue";
+}
+
+HttpRequest HttpParser::take() {
+  messages_->request.keep_alive = messages_->keep_alive();
+  return std::move(messages_->request);
+}
+
+}  // namespace octet::server

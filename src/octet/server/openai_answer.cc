@@ -1,0 +1,274 @@
+#include "octet/server/openai_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+
+#include "octet/base/utf8.h"
+
+namespace octet::server {
+namespace {
+
+using engine::FinishReason;
+
+constexpr std::string_view kFingerprint = "octet-" OCTET_VERSION;
+
+void append_ids(std::string& out, std::span<const text::TokenId> ids) {
+  out += '[';
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) out += ',';
+    fmt::format_to(std::back_inserter(out), "{}", ids[i]);
+  }
+  out += ']';
+}
+
+std::string finish_json(FinishReason reason) {
+  return reason == FinishReason::kNone ? "null" : fmt::format("\"{}\"", finish_text(reason));
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view text) {
+  std::string repaired;
+  if (!is_valid_utf8(text)) {
+    repaired = repair_utf8(text);
+    text = repaired;
+  }
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte >= 0x20) {
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
+    }
+  }
+  out += '"';
+}
+
+std::string_view finish_text(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "null";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kAbort:
+      return "abort";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "null";
+}
+
+AnswerBuilder::AnswerBuilder(AnswerFormat format)
+    : format_(std::move(format)),
+      choices_(static_cast<std::size_t>(format_.choices())),
+      prompts_(static_cast<std::size_t>(format_.prompts)),
+      unfinished_(format_.choices()) {
+  const bool chat = format_.kind == ApiKind::kChat;
+  chunk_head_ = "data: {\"id\":";
+  append_json_string(chunk_head_, format_.id);
+  fmt::format_to(std::back_inserter(chunk_head_),
+                 ",\"object\":\"{}\",\"created\":{},\"model\":", chat ? "chat.completion.chunk" : "text_completion",
+                 format_.created);
+  append_json_string(chunk_head_, format_.model);
+  chunk_head_ += ",\"choices\":[";
+}
+
+void AnswerBuilder::count(std::int32_t choice, const engine::Output& output) {
+  Choice& state = choices_[static_cast<std::size_t>(choice)];
+  PromptCount& prompt = prompts_[static_cast<std::size_t>(choice / format_.choices_per_prompt)];
+  prompt.tokens = output.prompt_tokens;
+  prompt.cached = std::max(prompt.cached, output.cached_tokens);
+  state.completion_tokens = output.completion_tokens;
+  if (output.finish != FinishReason::kNone && state.finish == FinishReason::kNone) {
+    state.finish = output.finish;
+    state.stop_reason = stop_reason(output);
+    --unfinished_;
+  }
+}
+
+std::string AnswerBuilder::stop_reason(const engine::Output& output) const {
+  std::string out = "null";
+  if (output.stop_string) {
+    out.clear();
+    append_json_string(out, *output.stop_string);
+  } else if (output.stop_token &&
+             std::ranges::find(format_.stop_token_ids, *output.stop_token) != format_.stop_token_ids.end()) {
+    out = fmt::format("{}", *output.stop_token);
+  }
+  return out;
+}
+
+std::string_view AnswerBuilder::prompt_echo(std::int32_t choice) const {
+  if (format_.echo.empty()) return {};
+  return format_.echo[static_cast<std::size_t>(choice / format_.choices_per_prompt)];
+}
+
+std::string AnswerBuilder::usage_json(std::int64_t prompt, std::int64_t completion, std::int64_t cached) const {
+  const std::string details =
+      format_.cached_tokens ? fmt::format("{{\"cached_tokens\":{}}}", cached) : std::string("null");
+  return fmt::format(
+      "{{\"prompt_tokens\":{},\"total_tokens\":{},\"completion_tokens\":{},\"prompt_tokens_details\":{},"
+      "\"completion_tokens_details\":null}}",
+      prompt, prompt + completion, completion, details);
+}
+
+std::string AnswerBuilder::usage() const {
+  std::int64_t prompt = 0, completion = 0, cached = 0;
+  for (const PromptCount& one : prompts_) prompt += one.tokens, cached += one.cached;
+  for (const Choice& choice : choices_) completion += choice.completion_tokens;
+  return usage_json(prompt, completion, cached);
+}
+
+std::string AnswerBuilder::usage_of(std::int32_t choice) const {
+  const PromptCount& prompt = prompts_[static_cast<std::size_t>(choice / format_.choices_per_prompt)];
+  return usage_json(prompt.tokens, choices_[static_cast<std::size_t>(choice)].completion_tokens, prompt.cached);
+}
+
+void AnswerBuilder::add(std::int32_t choice, engine::Output&& output) {
+  count(choice, output);
+  Choice& state = choices_[static_cast<std::size_t>(choice)];
+  state.text += output.text;
+  if (format_.return_token_ids) state.ids.insert(state.ids.end(), output.tokens.begin(), output.tokens.end());
+}
+
+void AnswerBuilder::chat_choice(std::string& out, std::int32_t index, const Choice& choice) const {
+  fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"message\":{{\"role\":\"assistant\",\"content\":", index);
+  append_json_string(out, choice.text);
+  fmt::format_to(std::back_inserter(out),
+                 ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,\"reasoning\":null}},"
+                 "\"logprobs\":null,\"finish_reason\":{},\"stop_reason\":{},\"token_ids\":",
+                 finish_json(choice.finish), choice.stop_reason);
+  if (format_.return_token_ids) {
+    append_ids(out, choice.ids);
+  } else {
+    out += "null";
+  }
+  out += ",\"routed_experts\":null}";
+}
+
+void AnswerBuilder::completion_choice(std::string& out, std::int32_t index, const Choice& choice) const {
+  fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"text\":", index);
+  append_json_string(out, std::string(prompt_echo(index)) + choice.text);
+  fmt::format_to(std::back_inserter(out), ",\"logprobs\":null,\"finish_reason\":{},\"stop_reason\":{},\"token_ids\":",
+                 finish_json(choice.finish), choice.stop_reason);
+  if (format_.return_token_ids) {
+    append_ids(out, choice.ids);
+    out += ",\"prompt_token_ids\":";
+    append_ids(out, format_.prompt_ids[static_cast<std::size_t>(index / format_.choices_per_prompt)]);
+  } else {
+    out += "null,\"prompt_token_ids\":null";
+  }
+  out += ",\"prompt_logprobs\":null,\"routed_experts\":null}";
+}
+
+std::string AnswerBuilder::whole() const {
+  const bool chat = format_.kind == ApiKind::kChat;
+  std::string out = "{\"id\":";
+  append_json_string(out, format_.id);
+  fmt::format_to(std::back_inserter(out),
+                 ",\"object\":\"{}\",\"created\":{},\"model\":", chat ? "chat.completion" : "text_completion",
+                 format_.created);
+  append_json_string(out, format_.model);
+  out += ",\"choices\":[";
+  for (std::int32_t i = 0; i < format_.choices(); ++i) {
+    if (i > 0) out += ',';
+    const Choice& choice = choices_[static_cast<std::size_t>(i)];
+    if (chat) {
+      chat_choice(out, i, choice);
+    } else {
+      completion_choice(out, i, choice);
+    }
+  }
+  fmt::format_to(std::back_inserter(out), "],\"service_tier\":null,\"system_fingerprint\":\"{}\",\"usage\":{}",
+                 kFingerprint, usage());
+  if (chat) {
+    out += ",\"prompt_logprobs\":null,\"prompt_text\":null,\"prompt_token_ids\":";
+    if (format_.return_token_ids) {
+      append_ids(out, format_.prompt_ids.front());
+    } else {
+      out += "null";
+    }
+  }
+  out += ",\"kv_transfer_params\":null,\"ec_transfer_params\":null,\"metrics\":null}";
+  return out;
+}
+
+void AnswerBuilder::open_chunk(std::string& out, std::int32_t choice) {
+  out += chunk_head_;
+  fmt::format_to(std::back_inserter(out), "{{\"index\":{},", choice);
+}
+
+void AnswerBuilder::begin(std::string& out) {
+  for (std::int32_t i = 0; i < format_.choices(); ++i) {
+    if (format_.kind == ApiKind::kChat) {
+      open_chunk(out, i);
+      out += "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
+      if (format_.return_token_ids) {
+        out += ",\"prompt_token_ids\":";
+        append_ids(out, format_.prompt_ids.front());
+      }
+      out += "}\n\n";
+    } else if (const std::string_view echo = prompt_echo(i); !echo.empty()) {
+      open_chunk(out, i);
+      out += "\"text\":";
+      append_json_string(out, echo);
+      out += ",\"logprobs\":null,\"finish_reason\":null,\"stop_reason\":null}]}\n\n";
+    }
+  }
+}
+
+void AnswerBuilder::event(std::string& out, std::int32_t choice, const engine::Output& output) {
+  count(choice, output);
+  Choice& state = choices_[static_cast<std::size_t>(choice)];
+  const bool last = output.finish != FinishReason::kNone;
+  const bool ids = format_.return_token_ids && !output.tokens.empty();
+  if (output.text.empty() && !ids && !last) return;
+  open_chunk(out, choice);
+  const bool chat = format_.kind == ApiKind::kChat;
+  out += chat ? "\"delta\":{\"content\":" : "\"text\":";
+  append_json_string(out, output.text);
+  if (chat) out += '}';
+  fmt::format_to(std::back_inserter(out), ",\"logprobs\":null,\"finish_reason\":{}", finish_json(output.finish));
+  if (last || !chat) fmt::format_to(std::back_inserter(out), ",\"stop_reason\":{}", state.stop_reason);
+  if (format_.return_token_ids) {
+    out += ",\"token_ids\":";
+    append_ids(out, output.tokens);
+    if (!chat && !state.begun) {
+      out += ",\"prompt_token_ids\":";
+      append_ids(out, format_.prompt_ids[static_cast<std::size_t>(choice / format_.choices_per_prompt)]);
+    }
+  }
+  state.begun = true;
+  out += "}]";
+  if (format_.continuous_usage) fmt::format_to(std::back_inserter(out), ",\"usage\":{}", usage_of(choice));
+  out += "}\n\n";
+}
+
+void AnswerBuilder::end(std::string& out) {
+  if (format_.include_usage) {
+    out += chunk_head_;
+    fmt::format_to(std::back_inserter(out), "],\"usage\":{}}}\n\n", usage());
+  }
+  out += "data: [DONE]\n\n";
+}
+
+void AnswerBuilder::failure(std::string& out, const ApiError& error) {
+  fmt::format_to(std::back_inserter(out), "data: {}\n\n", error_json(error));
+}
+
+}  // namespace octet::server

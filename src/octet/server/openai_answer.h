@@ -1,0 +1,84 @@
+// Outputs of the engine to answers in OpenAI's wire format: whole, or as the events of a stream. Always valid JSON in
+// valid UTF-8.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/engine/request.h"
+#include "octet/server/api_error.h"
+#include "octet/server/openai_request.h"
+
+namespace octet::server {
+
+// What an answer shows besides the engine's outputs. Choice i belongs to prompt i / choices_per_prompt.
+struct AnswerFormat {
+  ApiKind kind = ApiKind::kChat;
+  std::string id, model;
+  std::int64_t created = 0;
+  std::int32_t prompts = 1, choices_per_prompt = 1;
+  bool stream = false, include_usage = false, continuous_usage = false, return_token_ids = false;
+  bool cached_tokens = false;                          // usage tells them
+  std::vector<std::string> echo;                       // per prompt; empty: none
+  std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, with return_token_ids
+  std::vector<text::TokenId> stop_token_ids;           // those that the request named
+
+  std::int32_t choices() const { return prompts * choices_per_prompt; }
+};
+
+// Gathers the outputs of all choices, and counts tokens for `usage`.
+class AnswerBuilder {
+ public:
+  explicit AnswerBuilder(AnswerFormat format);
+  const AnswerFormat& format() const { return format_; }
+
+  // All choices have ended.
+  bool complete() const { return unfinished_ == 0; }
+
+  // The answer as a whole: add() every output, then whole().
+  void add(std::int32_t choice, engine::Output&& output);
+  std::string whole() const;
+
+  // The answer as events, appended to out: begin(), one event per output that has something to show, end().
+  void begin(std::string& out);
+  void event(std::string& out, std::int32_t choice, const engine::Output& output);
+  void end(std::string& out);
+  // The event of a failure; nothing comes behind it.
+  static void failure(std::string& out, const ApiError& error);
+
+ private:
+  struct Choice {
+    std::string text;
+    std::vector<text::TokenId> ids;
+    engine::FinishReason finish = engine::FinishReason::kNone;
+    std::string stop_reason = "null";  // JSON
+    std::int32_t completion_tokens = 0;
+    bool begun = false;  // a chunk was sent
+  };
+  struct PromptCount {
+    std::int32_t tokens = 0, cached = 0;
+  };
+
+  void count(std::int32_t choice, const engine::Output& output);
+  std::string usage() const;
+  std::string usage_of(std::int32_t choice) const;
+  std::string usage_json(std::int64_t prompt, std::int64_t completion, std::int64_t cached) const;
+  std::string stop_reason(const engine::Output& output) const;
+  std::string_view prompt_echo(std::int32_t choice) const;
+  void open_chunk(std::string& out, std::int32_t choice);
+  void chat_choice(std::string& out, std::int32_t index, const Choice& choice) const;
+  void completion_choice(std::string& out, std::int32_t index, const Choice& choice) const;
+
+  AnswerFormat format_;
+  std::string chunk_head_;  // of every event, to the index of its choice
+  std::vector<Choice> choices_;
+  std::vector<PromptCount> prompts_;
+  std::int32_t unfinished_;
+};
+
+// "stop", "length", "abort" or "error"; "null" for none. Without quotes.
+std::string_view finish_text(engine::FinishReason reason);
+void append_json_string(std::string& out, std::string_view text);
+
+}  // namespace octet::server

@@ -1,0 +1,118 @@
+#include "octet/server/openai_api.h"
+
+#include "octet/base/json.h"
+#include "octet/server/metrics.h"
+#include "octet/server/worker_pool.h"
+
+namespace octet::server {
+namespace {
+
+constexpr std::size_t kMaxQueuedJobs = 4096;
+
+HttpResponse json_response(const Json& body) { return {200, "application/json", dump_json(body), {}}; }
+
+Json model_card(const std::string& name, const Service& service, const ServedModel& model) {
+  Json card;
+  card["id"] = name;
+  card["object"] = "model";
+  card["created"] = service.created();
+  card["owned_by"] = "octet";
+  card["root"] = service.names().front();
+  card["parent"] = nullptr;
+  card["max_model_len"] = model.replica->max_model_len;
+  card["permission"] = Json::array();
+  return card;
+}
+
+}  // namespace
+
+struct OpenAiApi::State {
+  State(Service& the_service, ApiOptions the_options)
+      : service(the_service), options(the_options), workers(options.workers, kMaxQueuedJobs) {}
+
+  Answer generate(ApiKind kind, HttpRequest&& request, const std::shared_ptr<Waker>& waker);
+  void prepare(ApiKind kind, const std::string& body, const std::shared_ptr<ServedModel>& model,
+               GenerationReply& reply);
+  HttpResponse models();
+  HttpResponse one_model(std::string_view name);
+
+  Service& service;
+  ApiOptions options;
+  WorkerPool workers;
+};
+
+Answer OpenAiApi::State::generate(ApiKind kind, HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
+  auto model = service.admit();
+  if (!model) return error_response(model.error());
+  auto reply = std::make_shared<GenerationReply>(waker);
+  const bool queued = workers.post(
+      [this, kind, reply, model = *model, body = std::move(request.body)] { prepare(kind, body, model, *reply); });
+  if (!queued) {
+    service.count_full_queue();
+    return error_response(queue_full("too many requests wait to be read"));
+  }
+  return reply;
+}
+
+void OpenAiApi::State::prepare(ApiKind kind, const std::string& body, const std::shared_ptr<ServedModel>& model,
+                               GenerationReply& reply) {
+  if (reply.abandoned()) return;
+  auto prepared = prepare_generation(kind, body, service, *model, options);
+  if (prepared) {
+    if (!reply.abandoned()) reply.start(model, *std::move(prepared), service);
+  } else {
+    reply.fail(prepared.error());
+  }
+}
+
+HttpResponse OpenAiApi::State::models() {
+  auto model = service.available();
+  if (!model) return error_response(model.error());
+  Json body;
+  body["object"] = "list";
+  body["data"] = Json::array();
+  for (const std::string& name : service.names()) body["data"].push_back(model_card(name, service, **model));
+  return json_response(body);
+}
+
+HttpResponse OpenAiApi::State::one_model(std::string_view name) {
+  auto model = service.available();
+  if (!model) return error_response(model.error());
+  if (!service.serves(name)) return error_response(model_not_found(name, service.names_text()));
+  return json_response(model_card(std::string(name), service, **model));
+}
+
+OpenAiApi::OpenAiApi(Service& service, ApiOptions options) : state_(std::make_unique<State>(service, options)) {}
+OpenAiApi::~OpenAiApi() = default;
+
+void OpenAiApi::stop() { state_->workers.stop(); }
+
+void OpenAiApi::add_routes(Router& router) {
+  State* state = state_.get();
+  using Wake = const std::shared_ptr<Waker>&;
+  router.add("POST", "/v1/chat/completions", [state](HttpRequest&& request, Wake waker) {
+    return state->generate(ApiKind::kChat, std::move(request), waker);
+  });
+  router.add("POST", "/v1/completions", [state](HttpRequest&& request, Wake waker) {
+    return state->generate(ApiKind::kCompletion, std::move(request), waker);
+  });
+  router.add("GET", "/v1/models", [state](HttpRequest&&, Wake) { return Answer(state->models()); });
+  router.add("GET", "/v1/models/*", [state](HttpRequest&& request, Wake) {
+    return Answer(state->one_model(std::string_view(request.path).substr(sizeof "/v1/models/" - 1)));
+  });
+  const auto alive = [](HttpRequest&&, Wake) { return Answer(HttpResponse{}); };
+  router.add("GET", "/health", alive);
+  router.add("GET", "/ping", alive);
+  router.add("POST", "/ping", alive);
+  router.add("GET", "/ready", [state](HttpRequest&&, Wake) {
+    auto model = state->service.available();
+    return Answer(model ? HttpResponse{} : error_response(model.error()));
+  });
+  router.add("GET", "/version",
+             [](HttpRequest&&, Wake) { return Answer(json_response({{"version", OCTET_VERSION}})); });
+  router.add("GET", "/metrics", [state](HttpRequest&&, Wake) {
+    return Answer(HttpResponse{200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(state->service), {}});
+  });
+}
+
+}  // namespace octet::server

@@ -1,0 +1,21 @@
+// From a parsed body to requests that the engine can run: model name, template, tokens, lengths.
+#pragma once
+#include <string_view>
+
+#include "octet/server/openai_reply.h"
+#include "octet/server/openai_request.h"
+#include "octet/server/service.h"
+
+namespace octet::server {
+
+struct ApiOptions {
+  bool prompt_tokens_details = false;  // usage tells the cached tokens
+  bool force_include_usage = false;    // streams end with usage, asked or not
+  int workers = 2;                     // threads for JSON, templates and tokenizing
+};
+
+// Takes the time that tokenizing takes. `service` gives the names, `model` the rest.
+ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
+                                              const ServedModel& model, const ApiOptions& options);
+
+}  // namespace octet::server

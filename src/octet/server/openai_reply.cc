@@ -1,0 +1,205 @@
+#include "octet/server/openai_reply.h"
+
+#include <algorithm>
+
+namespace octet::server {
+namespace {
+
+using engine::FinishReason;
+
+struct Delivery {
+  std::int32_t choice = 0;
+  engine::Output output;
+};
+
+ApiError ending_error(const engine::Output& output) {
+  if (output.finish == FinishReason::kAbort) return unavailable("the request was aborted by the server", 5);
+  return internal_error(output.error.empty() ? "the engine failed" : output.error);
+}
+
+bool is_failure(const engine::Output& output) {
+  return output.finish == FinishReason::kError || output.finish == FinishReason::kAbort;
+}
+
+}  // namespace
+
+// Shared with the sinks, so it outlives the reply while the engine still holds them.
+class GenerationReply::Mailbox {
+ public:
+  explicit Mailbox(std::shared_ptr<Waker> waker) : waker_(std::move(waker)) {}
+
+  void deliver(std::int32_t choice, engine::Output&& output) {
+    std::shared_ptr<Waker> waker;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      if (output.finish != FinishReason::kNone) --unfinished_;
+      const bool wake = stream_ || unfinished_ == 0 || is_failure(output);
+      bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId);
+      pending_.push_back({choice, std::move(output)});
+      if (wake && open_) waker = waker_;
+    }
+    if (waker) waker->wake();
+  }
+
+  void prepare(const AnswerFormat& format) {
+    const std::lock_guard lock(mutex_);
+    stream_ = format.stream;
+    unfinished_ = format.choices();
+  }
+
+  // Remembers a request to cancel. False: the client has gone already.
+  bool add_request(engine::RequestId id) {
+    const std::lock_guard lock(mutex_);
+    ids_.push_back(id);
+    return !closed_;
+  }
+
+  // From here on outputs may be taken.
+  void open(std::optional<ApiError> failure) {
+    std::shared_ptr<Waker> waker;
+    {
+      const std::lock_guard lock(mutex_);
+      open_ = true;
+      failure_ = std::move(failure);
+      waker = waker_;
+    }
+    if (waker) waker->wake();
+  }
+
+  // What came since the last call, for the connection's thread; null: not open yet.
+  std::vector<Delivery>* take(std::optional<ApiError>& failure) {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return nullptr;
+    taken_.clear();
+    taken_.swap(pending_);
+    bytes_ = 0;
+    failure = failure_;
+    return &taken_;
+  }
+
+  // Nothing is kept or woken after this. Gives the requests to cancel.
+  std::vector<engine::RequestId> close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    pending_.clear();
+    waker_.reset();
+    return std::move(ids_);
+  }
+
+  bool closed() const {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
+  std::size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Waker> waker_;
+  std::vector<Delivery> pending_;
+  std::vector<Delivery> taken_;  // swapped with pending_, so that a stream allocates no list per token
+  std::vector<engine::RequestId> ids_;
+  std::optional<ApiError> failure_;
+  std::size_t bytes_ = 0;
+  std::int32_t unfinished_ = 0;
+  bool stream_ = false, open_ = false, closed_ = false;
+};
+
+GenerationReply::GenerationReply(std::shared_ptr<Waker> waker)
+    : mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
+GenerationReply::~GenerationReply() = default;
+
+void GenerationReply::fail(const ApiError& error) { mailbox_->open(error); }
+
+bool GenerationReply::abandoned() const { return mailbox_->closed(); }
+
+void GenerationReply::start(std::shared_ptr<ServedModel> model, PreparedRequest prepared, Service& service) {
+  engine::Engine& engine = *model->replica->engine;
+  const std::int32_t per_prompt = prepared.format.choices_per_prompt;
+  model_ = std::move(model);
+  mailbox_->prepare(prepared.format);
+  builder_.emplace(std::move(prepared.format));
+  std::vector<engine::RequestId> running;
+  std::optional<ApiError> failure;
+  bool gone = false;
+  for (std::size_t i = 0; i < prepared.requests.size() && !gone; ++i) {
+    engine::Request& request = prepared.requests[i];
+    const std::int32_t first_choice = static_cast<std::int32_t>(i) * per_prompt;
+    request.sink = [mailbox = mailbox_, first_choice](engine::Output&& output) {
+      const std::int32_t choice = first_choice + output.choice;
+      mailbox->deliver(choice, std::move(output));
+    };
+    auto id = engine.submit(std::move(request));
+    if (!id) {
+      failure = from_error(id.error());
+      if (failure->status == 429) service.count_full_queue();
+      break;
+    }
+    running.push_back(*id);
+    gone = !mailbox_->add_request(*id);
+  }
+  if (failure || gone) {
+    for (const engine::RequestId id : running) engine.cancel(id);
+  }
+  if (!gone) mailbox_->open(std::move(failure));
+}
+
+void GenerationReply::poll(ReplyPart& part) {
+  std::optional<ApiError> failure;
+  std::vector<Delivery>* news = ended_ ? nullptr : mailbox_->take(failure);
+  if (news == nullptr) return;
+  if (failure) {
+    end_with(*failure, part);
+    return;
+  }
+  for (Delivery& delivery : *news) {
+    if (is_failure(delivery.output)) {
+      end_with(ending_error(delivery.output), part);
+      return;
+    }
+    if (!builder_->format().stream) {
+      builder_->add(delivery.choice, std::move(delivery.output));
+      continue;
+    }
+    if (!head_sent_ && !part.head) {
+      part.stream = true;
+      part.head = HttpResponse{200, "text/event-stream; charset=utf-8", {}, {{"Cache-Control", "no-cache"}}};
+      builder_->begin(part.body);
+    }
+    builder_->event(part.body, delivery.choice, delivery.output);
+  }
+  if (part.head) head_sent_ = true;
+  if (!builder_->complete()) return;
+  ended_ = true;
+  part.end = ReplyPart::End::kDone;
+  if (builder_->format().stream) {
+    builder_->end(part.body);
+  } else {
+    part.head = HttpResponse{200, "application/json", builder_->whole(), {}};
+  }
+}
+
+// An error status while nothing has been sent; behind that an event, and no regular end.
+void GenerationReply::end_with(const ApiError& error, ReplyPart& part) {
+  ended_ = true;
+  if (head_sent_) {
+    AnswerBuilder::failure(part.body, error);
+    part.end = ReplyPart::End::kBroken;
+  } else {
+    part = {.head = error_response(error), .stream = false, .body = {}, .end = ReplyPart::End::kDone};
+  }
+  cancel_all();
+}
+
+std::size_t GenerationReply::backlog() const { return mailbox_->bytes(); }
+
+void GenerationReply::abandon() { cancel_all(); }
+
+void GenerationReply::cancel_all() {
+  for (const engine::RequestId id : mailbox_->close()) model_->replica->engine->cancel(id);
+}
+
+}  // namespace octet::server

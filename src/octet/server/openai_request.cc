@@ -1,0 +1,336 @@
+#include "octet/server/openai_request.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "octet/server/json_fields.h"
+
+namespace octet::server {
+namespace {
+
+constexpr std::size_t kMaxJsonValues = 4'000'000;
+constexpr std::size_t kMaxFields = 1024;     // of a body
+constexpr std::size_t kMaxStops = 16;        // stop strings
+constexpr std::size_t kMaxStopIds = 1024;    // stop token ids
+constexpr std::size_t kMaxPrompts = 1024;    // prompts of one completions request
+constexpr std::int64_t kMaxChoices = 128;    // n
+constexpr double kGreedyTemperature = 1e-5;  // below, logits divided by it no longer fit
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+
+// Fields that are known, change the answer, and are not built; a value that changes nothing is fine.
+enum class Neutral { kNull, kFalse, kZero, kOne, kEmpty };
+struct UnbuiltField {
+  std::string_view name;
+  Neutral neutral;
+};
+constexpr std::array kUnbuilt = {
+    UnbuiltField{"top_logprobs", Neutral::kZero},         UnbuiltField{"prompt_logprobs", Neutral::kNull},
+    UnbuiltField{"logit_bias", Neutral::kEmpty},          UnbuiltField{"presence_penalty", Neutral::kZero},
+    UnbuiltField{"frequency_penalty", Neutral::kZero},    UnbuiltField{"repetition_penalty", Neutral::kOne},
+    UnbuiltField{"min_tokens", Neutral::kZero},           UnbuiltField{"allowed_token_ids", Neutral::kNull},
+    UnbuiltField{"bad_words", Neutral::kEmpty},           UnbuiltField{"truncate_prompt_tokens", Neutral::kNull},
+    UnbuiltField{"use_beam_search", Neutral::kFalse},     UnbuiltField{"suffix", Neutral::kEmpty},
+    UnbuiltField{"structured_outputs", Neutral::kNull},   UnbuiltField{"guided_json", Neutral::kNull},
+    UnbuiltField{"guided_regex", Neutral::kNull},         UnbuiltField{"guided_choice", Neutral::kNull},
+    UnbuiltField{"guided_grammar", Neutral::kNull},       UnbuiltField{"logits_processors", Neutral::kEmpty},
+    UnbuiltField{"prompt_embeds", Neutral::kNull},        UnbuiltField{"functions", Neutral::kEmpty},
+    UnbuiltField{"kv_transfer_params", Neutral::kNull},   UnbuiltField{"audio", Neutral::kNull},
+    UnbuiltField{"thinking_token_budget", Neutral::kNull}};
+
+bool is_neutral(const Json& value, Neutral neutral) {
+  switch (neutral) {
+    case Neutral::kNull:
+      return false;
+    case Neutral::kFalse:
+      return value.is_boolean() && !value.get<bool>();
+    case Neutral::kZero:
+      return value.is_number() && value.get<double>() == 0;
+    case Neutral::kOne:
+      return value.is_number() && value.get<double>() == 1;
+    case Neutral::kEmpty:
+      return (value.is_object() || value.is_array() || value.is_string()) && (value.empty() || value == "");
+  }
+  return false;
+}
+
+std::string not_built(std::string_view name) { return fmt::format("{} is not supported by this server", name); }
+
+// Ranges of fields that are not built: a wrong value is told as such.
+void check_unbuilt_ranges(JsonFields& fields) {
+  for (const std::string_view name : {"presence_penalty", "frequency_penalty"}) {
+    const auto value = fields.number(name);
+    if (value && (*value < -2 || *value > 2)) {
+      fields.fail_value({}, fmt::format("{} must be between -2 and 2, got {}", name, *value));
+    }
+  }
+  const auto repetition = fields.number("repetition_penalty");
+  if (repetition && *repetition <= 0) {
+    fields.fail_value({}, fmt::format("repetition_penalty must be greater than 0, got {}", *repetition));
+  }
+}
+
+void check_unbuilt(JsonFields& fields, ApiKind kind) {
+  check_unbuilt_ranges(fields);
+  if (kind == ApiKind::kChat) {
+    const bool logprobs = fields.boolean("logprobs").value_or(false);
+    const auto top = fields.integer("top_logprobs");
+    if (top && *top != 0 && !logprobs) fields.fail_value("top_logprobs", "top_logprobs needs logprobs: true");
+    if (logprobs) fields.fail_value("logprobs", not_built("logprobs"));
+    if (fields.boolean("echo").value_or(false)) fields.fail_value("echo", not_built("echo in a chat"));
+    if (fields.boolean("add_special_tokens").value_or(false)) {
+      fields.fail_value("add_special_tokens", not_built("add_special_tokens in a chat"));
+    }
+  } else if (fields.integer("logprobs")) {
+    fields.fail_value("logprobs", not_built("logprobs"));
+  }
+  for (const UnbuiltField& field : kUnbuilt) {
+    const Json* value = fields.find(field.name);
+    if (value != nullptr && !is_neutral(*value, field.neutral)) {
+      fields.fail_value(std::string(field.name), not_built(field.name));
+    }
+  }
+  if (const Json* format = fields.object("response_format")) {
+    JsonFields inner(*format, "response_format.");
+    const auto type = inner.string("type");
+    if (!inner.ok()) fields.fail(inner.error());
+    if (type != "text") fields.fail_value("response_format", not_built("a response_format other than text"));
+  }
+}
+
+void check_tools(JsonFields& fields) {
+  const Json* tools = fields.array("tools");
+  if (tools != nullptr && tools->empty()) fields.fail_value("tools", "tools must not be an empty list");
+  if (tools != nullptr && !tools->empty()) fields.fail_value({}, not_built("tools"));
+  const Json* choice = fields.find("tool_choice");
+  if (choice != nullptr && *choice != "none" && *choice != "auto") {
+    fields.fail_value("tool_choice", "tool_choice needs tools");
+  }
+}
+
+void parse_filters(JsonFields& fields, const formats::GenerationDefaults& defaults, engine::SamplingParams& sampling) {
+  const double temperature = fields.number("temperature").value_or(defaults.temperature.value_or(1.0F));
+  if (temperature < 0 || temperature > 2) {
+    fields.fail_value("temperature", fmt::format("temperature must be between 0 and 2, got {}", temperature));
+  }
+  sampling.temperature = temperature < kGreedyTemperature ? 0.0F : static_cast<float>(temperature);
+  const double top_p = fields.number("top_p").value_or(defaults.top_p.value_or(1.0F));
+  if (top_p <= 0 || top_p > 1) {
+    fields.fail_value("top_p", fmt::format("top_p must be greater than 0 and at most 1, got {}", top_p));
+  }
+  // A value that only a double holds must not become the 0 that it is not.
+  sampling.top_p = std::max(static_cast<float>(top_p), std::numeric_limits<float>::min());
+  const double min_p = fields.number("min_p").value_or(defaults.min_p.value_or(0.0F));
+  if (min_p < 0 || min_p > 1) fields.fail_value({}, fmt::format("min_p must be between 0 and 1, got {}", min_p));
+  sampling.min_p = static_cast<float>(min_p);
+  const std::int64_t top_k = fields.integer("top_k").value_or(defaults.top_k.value_or(0));
+  if (top_k < -1) fields.fail_value("top_k", fmt::format("top_k must be -1 or 0 (off) or more, got {}", top_k));
+  sampling.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(top_k, 0, kMaxInt));
+  if (const auto seed = fields.integer("seed")) sampling.seed = static_cast<std::uint64_t>(*seed);
+}
+
+void parse_stops(JsonFields& fields, engine::SamplingParams& sampling) {
+  sampling.stop = fields.strings("stop");
+  if (sampling.stop.size() > kMaxStops) {
+    fields.fail(bad_form("stop", fmt::format("stop: at most {} strings, got {}", kMaxStops, sampling.stop.size())));
+  }
+  if (std::ranges::find(sampling.stop, "") != sampling.stop.end()) {
+    fields.fail_value("stop", "stop: a stop string must not be empty");
+  }
+  const auto ids = fields.integers("stop_token_ids");
+  if (ids.size() > kMaxStopIds) {
+    fields.fail_value("stop_token_ids", fmt::format("stop_token_ids: at most {}, got {}", kMaxStopIds, ids.size()));
+  }
+  for (const std::int64_t id : ids) {
+    if (id < 0 || id > kMaxInt) {
+      fields.fail_value("stop_token_ids", fmt::format("stop_token_ids: {} is not a token id", id));
+      return;
+    }
+    sampling.stop_token_ids.push_back(static_cast<text::TokenId>(id));
+  }
+  sampling.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
+  sampling.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  sampling.skip_special_tokens = fields.boolean("skip_special_tokens").value_or(true);
+}
+
+void parse_lengths(JsonFields& fields, GenerationRequest& request) {
+  request.max_tokens = fields.integer("max_tokens");
+  if (request.kind == ApiKind::kChat) {
+    if (const auto preferred = fields.integer("max_completion_tokens")) {
+      request.max_tokens = preferred;
+      request.max_tokens_field = "max_completion_tokens";
+    }
+  }
+  if (request.max_tokens && *request.max_tokens < 1) {
+    fields.fail_value(request.max_tokens_field,
+                      fmt::format("{} must be at least 1, got {}", request.max_tokens_field, *request.max_tokens));
+  }
+  const std::int64_t choices = fields.integer("n").value_or(1);
+  if (choices < 1 || choices > kMaxChoices) {
+    fields.fail_value({}, fmt::format("n must be between 1 and {}, got {}", kMaxChoices, choices));
+  } else if (choices > 1 && request.sampling.temperature == 0) {
+    fields.fail_value({}, "n must be 1 with temperature 0: all choices would be the same");
+  } else {
+    request.choices = static_cast<std::int32_t>(choices);
+  }
+}
+
+void parse_common(JsonFields& fields, const formats::GenerationDefaults& defaults, GenerationRequest& request) {
+  request.model = fields.string("model").value_or("");
+  request.stream = fields.boolean("stream").value_or(false);
+  if (const Json* options = fields.object("stream_options")) {
+    JsonFields inner(*options, "stream_options.");
+    request.include_usage = inner.boolean("include_usage").value_or(false);
+    request.continuous_usage = request.include_usage && inner.boolean("continuous_usage_stats").value_or(false);
+    if (!inner.ok()) fields.fail(inner.error());
+    if (!request.stream) fields.fail_value("stream_options", "stream_options needs stream: true");
+  }
+  parse_filters(fields, defaults, request.sampling);
+  parse_stops(fields, request.sampling);
+  parse_lengths(fields, request);
+  request.return_token_ids = fields.boolean("return_token_ids").value_or(false);
+  const std::int64_t priority = fields.integer("priority").value_or(0);
+  if (priority < -kMaxInt || priority > kMaxInt) {
+    fields.fail_value("priority", fmt::format("priority must fit 32 bits, got {}", priority));
+  }
+  request.priority = static_cast<std::int32_t>(priority);
+  request.cache_salt = fields.string("cache_salt");
+  if (request.cache_salt && request.cache_salt->empty()) {
+    fields.fail_value("cache_salt", "cache_salt must not be empty");
+  }
+  // Fields whose values change nothing here, but whose type is still checked.
+  fields.string("user");
+  fields.string("request_id");
+}
+
+void parse_chat(JsonFields& fields, GenerationRequest& request) {
+  check_tools(fields);
+  const Json* messages = fields.array("messages");
+  if (messages == nullptr) {
+    fields.fail_form("messages", "a list of messages");
+    return;
+  }
+  auto normal = normalize_messages(*messages);
+  if (!normal) {
+    fields.fail(std::move(normal).error());
+    return;
+  }
+  request.messages = *std::move(normal);
+  request.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
+  request.continue_final_message = fields.boolean("continue_final_message").value_or(false);
+  if (request.add_generation_prompt && request.continue_final_message) {
+    fields.fail_value({}, "continue_final_message needs add_generation_prompt: false");
+  }
+  if (fields.find("chat_template") != nullptr) {
+    fields.fail_value({}, "chat_template: this server renders with its own template only");
+  }
+  if (const Json* documents = fields.array("documents")) request.documents = *documents;
+  if (const Json* variables = fields.object("chat_template_kwargs")) {
+    for (const auto& [name, value] : variables->items()) request.template_variables[name] = value;
+  }
+  if (const auto effort = fields.string("reasoning_effort")) request.template_variables["reasoning_effort"] = *effort;
+}
+
+// [1, 2, 3] as token ids; path names the list.
+ApiResult<Prompt> token_prompt(const Json& list, const std::string& path) {
+  std::vector<text::TokenId> ids;
+  ids.reserve(list.size());
+  for (const Json& item : list) {
+    const auto id = item.is_number_float() ? std::nullopt : whole_number(item);
+    if (!id || *id < 0 || *id > kMaxInt) {
+      const std::string at = fmt::format("{}.{}", path, ids.size());
+      return std::unexpected(bad_form(at, fmt::format("{}: expected a token id, got {}", at, shown(item))));
+    }
+    ids.push_back(static_cast<text::TokenId>(*id));
+  }
+  return Prompt(std::move(ids));
+}
+
+// A string, a list of token ids, or a list of either.
+ApiResult<std::vector<Prompt>> parse_prompts(const Json& prompt) {
+  std::vector<Prompt> prompts;
+  if (prompt.is_string()) {
+    prompts.emplace_back(prompt.get<std::string>());
+  } else if (!prompt.is_array()) {
+    return std::unexpected(bad_form(
+        "prompt", fmt::format("prompt: expected a string, token ids, or a list of these, got {}", shown(prompt))));
+  } else if (prompt.empty()) {
+    return std::unexpected(bad_value({}, "prompt must not be an empty list"));
+  } else if (prompt.front().is_number()) {
+    OCTET_TRY(Prompt ids, token_prompt(prompt, "prompt"));
+    prompts.push_back(std::move(ids));
+  } else if (prompt.size() > kMaxPrompts) {
+    return std::unexpected(
+        bad_value("prompt", fmt::format("prompt: at most {} prompts, got {}", kMaxPrompts, prompt.size())));
+  } else {
+    for (const Json& item : prompt) {
+      const std::string path = fmt::format("prompt.{}", prompts.size());
+      if (item.is_string()) {
+        prompts.emplace_back(item.get<std::string>());
+      } else if (item.is_array()) {
+        OCTET_TRY(Prompt ids, token_prompt(item, path));
+        prompts.push_back(std::move(ids));
+      } else {
+        return std::unexpected(
+            bad_form(path, fmt::format("{}: expected a string or token ids, got {}", path, shown(item))));
+      }
+    }
+  }
+  for (const Prompt& one : prompts) {
+    if (std::visit([](const auto& value) { return value.empty(); }, one)) {
+      return std::unexpected(bad_value("prompt", "prompt must not be empty"));
+    }
+  }
+  return prompts;
+}
+
+void parse_completion(JsonFields& fields, GenerationRequest& request) {
+  request.echo = fields.boolean("echo").value_or(false);
+  request.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
+  const Json* prompt = fields.find("prompt");
+  if (prompt == nullptr) {
+    fields.fail_form("prompt", "a string, token ids, or a list of these");
+    return;
+  }
+  auto prompts = parse_prompts(*prompt);
+  if (prompts) {
+    request.prompts = *std::move(prompts);
+  } else {
+    fields.fail(std::move(prompts).error());
+  }
+}
+
+}  // namespace
+
+ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
+                                                      const formats::GenerationDefaults& defaults) {
+  if (!body.is_object()) {
+    return std::unexpected(bad_form({}, fmt::format("the body must be a JSON object, got {}", shown(body))));
+  }
+  if (body.size() > kMaxFields) return std::unexpected(bad_form({}, fmt::format("more than {} fields", kMaxFields)));
+  JsonFields fields(body);
+  GenerationRequest request;
+  request.kind = kind;
+  parse_common(fields, defaults, request);
+  check_unbuilt(fields, kind);
+  if (kind == ApiKind::kChat) {
+    parse_chat(fields, request);
+  } else {
+    parse_completion(fields, request);
+  }
+  if (!fields.ok()) return std::unexpected(fields.error());
+  return request;
+}
+
+ApiResult<Json> parse_body(std::string_view body) {
+  JsonLimits limits;
+  limits.max_bytes = std::numeric_limits<std::size_t>::max();  // HTTP has its own limit
+  limits.max_values = kMaxJsonValues;
+  std::size_t error_at = 0;
+  auto parsed = parse_json(body, limits, &error_at);
+  if (parsed) return *std::move(parsed);
+  const std::string place = error_at > 0 ? std::to_string(error_at) : std::string();
+  return std::unexpected(bad_form(place, fmt::format("the body is no valid JSON: {}", parsed.error().message)));
+}
+
+}  // namespace octet::server

@@ -1,0 +1,55 @@
+// Bodies of POST /v1/chat/completions and /v1/completions to checked requests. Which value is refused how is listed in
+// docs/api.md.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "octet/base/json.h"
+#include "octet/engine/request.h"
+#include "octet/formats/model_config.h"
+#include "octet/server/api_error.h"
+
+namespace octet::server {
+
+enum class ApiKind { kChat, kCompletion };
+
+using Prompt = std::variant<std::string, std::vector<text::TokenId>>;
+
+struct GenerationRequest {
+  ApiKind kind = ApiKind::kChat;
+  std::string model;                // as asked; empty: the default one
+  engine::SamplingParams sampling;  // all but max_tokens, which depends on the prompt's length
+  std::optional<std::int64_t> max_tokens;
+  std::string max_tokens_field = "max_tokens";  // the field that set it
+  std::int32_t choices = 1;
+  std::int32_t priority = 0;
+  std::optional<std::string> cache_salt;
+  bool stream = false;
+  bool include_usage = false;     // stream_options
+  bool continuous_usage = false;  // usage with every chunk
+  bool return_token_ids = false;
+  bool add_special_tokens = true;  // completions
+
+  std::vector<Prompt> prompts;  // completions
+  bool echo = false;            // completions: the prompt's text comes first
+
+  Json messages;                             // chat, ready for the template
+  Json documents;                            // chat
+  Json template_variables = Json::object();  // chat
+  bool add_generation_prompt = true, continue_final_message = false;
+};
+
+// The body must be an object. defaults stand in for fields that are left out.
+ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
+                                                      const formats::GenerationDefaults& defaults);
+
+// The messages of a chat as templates take them: known roles (developer becomes system), content as one string.
+ApiResult<Json> normalize_messages(const Json& messages);
+
+// JSON from a client; errors have the position as param ("body.9").
+ApiResult<Json> parse_body(std::string_view body);
+
+}  // namespace octet::server

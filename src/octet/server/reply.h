@@ -1,0 +1,50 @@
+// An answer in the making: between a route, which fills it from any thread, and the connection, which sends it.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "octet/server/http_message.h"
+
+namespace octet::server {
+
+// Tells a connection that its reply has news. Any thread; cheap; calls before the connection looks fall together.
+class Waker {
+ public:
+  virtual ~Waker() = default;
+  virtual void wake() = 0;
+};
+
+// What a reply has ready since it was asked last.
+struct ReplyPart {
+  std::optional<HttpResponse> head;  // comes first and once; without `stream` it is the whole answer
+  bool stream = false;               // with head: the body follows piece by piece
+  std::string body;                  // the next piece
+  enum class End {
+    kNo,
+    kDone,
+    kBroken,  // it failed after the head was sent: the connection closes so that no client takes it for complete
+  } end = End::kNo;
+};
+
+// The connection calls these on its own thread; none may block.
+class Reply {
+ public:
+  virtual ~Reply() = default;
+  // Appends what is ready; called again after each wake.
+  virtual void poll(ReplyPart& part) = 0;
+  // Bytes that wait to be polled.
+  virtual std::size_t backlog() const = 0;
+  // The client is gone or too slow, nothing more will be polled.
+  virtual void abandon() = 0;
+};
+
+using Answer = std::variant<HttpResponse, std::shared_ptr<Reply>>;
+
+// Answers one request; called on a connection's thread, so it does nothing that takes long.
+using RequestHandler = std::function<Answer(HttpRequest&&, const std::shared_ptr<Waker>&)>;
+
+}  // namespace octet::server

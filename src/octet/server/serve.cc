@@ -1,0 +1,256 @@
+#include "octet/server/serve.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "octet/base/check.h"
+#include "octet/base/json.h"
+#include "octet/base/log.h"
+#include "octet/server/openai_api.h"
+#include "octet/server/router.h"
+#include "octet/server/service.h"
+
+namespace octet::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kDrainPoll{20};
+
+// SIGINT and SIGTERM as something to wait for. Blocks them, for threads that start later too.
+class Signals {
+ public:
+  Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+    signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    other_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    OCTET_CHECK(signals_ >= 0 && other_ >= 0);
+  }
+  ~Signals() {
+    ::close(signals_);
+    ::close(other_);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // Ends a wait() without a signal. Any thread.
+  void interrupt() {
+    const std::uint64_t one = 1;
+    OCTET_CHECK(::write(other_, &one, sizeof one) == sizeof one);
+  }
+
+  // The next signal; 0: interrupted, or the time is over.
+  int wait(int timeout_ms = -1) {
+    pollfd waits[] = {{signals_, POLLIN, 0}, {other_, POLLIN, 0}};
+    while (::poll(waits, 2, timeout_ms) < 0) {
+    }
+    std::uint64_t interrupts = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(other_, &interrupts, sizeof interrupts);
+    signalfd_siginfo info{};
+    if (::read(signals_, &info, sizeof info) == sizeof info) return static_cast<int>(info.ssi_signo);
+    return 0;
+  }
+
+ private:
+  int signals_ = -1, other_ = -1;
+};
+
+// Every connection takes a descriptor.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// On a terminal one line that is rewritten, else one log line per phase.
+class LoadProgress {
+ public:
+  void operator()(std::string_view phase, std::int64_t done, std::int64_t total) {
+    if (phase != phase_) {
+      finish();
+      phase_ = phase;
+      if (!terminal_) log_info("loading: {}", phase_);
+    }
+    const auto now = Clock::now();
+    if (!terminal_ || (done < total && now < next_)) return;
+    next_ = now + std::chrono::milliseconds(100);
+    if (total > 0) {
+      fmt::print(stderr, "\rloading: {} {:3d} % of {:.0f} MB ", phase_, done * 100 / total,
+                 static_cast<double>(total) / 1e6);
+    } else {
+      fmt::print(stderr, "\rloading: {} ", phase_);
+    }
+    std::fflush(stderr);
+    open_ = true;
+  }
+  void finish() {
+    if (open_) fmt::print(stderr, "\n");
+    open_ = false;
+  }
+
+ private:
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::string phase_;
+  Clock::time_point next_{};
+  bool open_ = false;
+};
+
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// An address that a client on this machine can use.
+std::string client_url(const std::string& url) {
+  if (url.starts_with("http://0.0.0.0:")) return "http://127.0.0.1:" + url.substr(sizeof "http://0.0.0.0:" - 1);
+  if (url.starts_with("http://[::]:")) return "http://[::1]:" + url.substr(sizeof "http://[::]:" - 1);
+  return url;
+}
+
+void announce(const ServeOptions& options, const HttpServer& http, const Service& service) {
+  const engine::Replica& replica = *service.model()->replica;
+  if (replica.generation.repetition_penalty.value_or(1.0F) != 1.0F) {
+    log_warning("the model's generation settings ask for repetition_penalty {}, which this server does not apply",
+                *replica.generation.repetition_penalty);
+  }
+  std::string urls;
+  for (const std::string& url : http.urls()) urls += (urls.empty() ? "" : ", ") + url;
+  fmt::print(
+      "octet {} serves {} on {} ({}; weights {:.0f} MB; KV cache {:.0f} MB = {} tokens, {:.1f} requests of the full "
+      "context of {} tokens)\n",
+      OCTET_VERSION, service.names_text(), urls, replica.backend, static_cast<double>(replica.weight_bytes) / 1e6,
+      static_cast<double>(replica.kv_bytes) / 1e6, replica.kv_tokens,
+      static_cast<double>(replica.kv_tokens) / std::max(1, replica.max_model_len), replica.max_model_len);
+  const std::string url = options.http.unix_path.empty() ? client_url(http.urls().front()) : http.urls().front();
+  fmt::print("{}\n", example_curl(url, service.names().front(), replica));
+  std::fflush(stdout);
+}
+
+class Lifetime {
+ public:
+  explicit Lifetime(const ServeOptions& options)
+      : options_(options),
+        service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
+        api_(service_, options.api) {
+    api_.add_routes(router_);
+  }
+
+  int run(const ReplicaLoader& load) {
+    auto bound = HttpServer::bind(options_.http, [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
+      return router_.handle(std::move(request), waker);
+    });
+    if (!bound) {
+      fmt::print(stderr, "octet serve: {}\n", bound.error().message);
+      return 1;
+    }
+    http_ = *std::move(bound);
+    http_->start();
+    for (const std::string& url : http_->urls()) log_info("listening on {}", url);
+    const std::optional<int> ended = load_model(load);
+    const int status = ended ? *ended : serve_until_signal();
+    http_->stop();
+    api_.stop();
+    return status;
+  }
+
+ private:
+  // A value: the exit status with which the server ends.
+  std::optional<int> load_model(const ReplicaLoader& load) {
+    engine::ReplicaOptions options = options_.replica;
+    LoadProgress progress;
+    options.progress = [&progress](std::string_view phase, std::int64_t done, std::int64_t total) {
+      progress(phase, done, total);
+    };
+    std::optional<Result<std::unique_ptr<engine::Replica>>> loaded;
+    std::thread loader([&] {
+      loaded.emplace(load(options));
+      signals_.interrupt();
+    });
+    if (const int signal = signals_.wait(); signal != 0) {
+      // Nothing has been served that could be lost, and a load cannot be cut short otherwise.
+      http_->stop();
+      std::_Exit(128 + signal);
+    }
+    loader.join();
+    progress.finish();
+    if (!*loaded) {
+      fmt::print(stderr, "octet serve: {}\n", loaded->error().message);
+      return 1;
+    }
+    service_.publish(std::move(**loaded));
+    announce(options_, *http_, service_);
+    return std::nullopt;
+  }
+
+  int serve_until_signal() {
+    int signal = 0;
+    while (signal == 0) signal = signals_.wait();
+    const auto deadline = Clock::now() + options_.shutdown_timeout;
+    log_info("shutting down: {} requests to finish, at most {} s; a second signal ends at once",
+             http_->busy_connections(), options_.shutdown_timeout.count() / 1000);
+    service_.begin_drain();
+    http_->drain();
+    while (!http_->wait_idle(Clock::now() + kDrainPoll)) {
+      if (const int again = signals_.wait(0); again != 0) return 128 + again;
+      if (Clock::now() >= deadline) {
+        log_warning("{} requests were cut off", http_->busy_connections());
+        return 1;
+      }
+    }
+    return 0;
+  }
+
+  const ServeOptions& options_;
+  Signals signals_;
+  Service service_;
+  OpenAiApi api_;
+  Router router_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace
+
+std::string example_curl(const std::string& url, const std::string& name, const engine::Replica& replica) {
+  Json body;
+  body["model"] = name;
+  std::string path = "/v1/completions";
+  if (replica.chat_template && replica.tokenizer) {
+    path = "/v1/chat/completions";
+    body["messages"] = Json::array({{{"role", "user"}, {"content", "What is the capital of France?"}}});
+  } else if (replica.tokenizer) {
+    body["prompt"] = "The capital of France is";
+  } else {
+    body["prompt"] = Json::array({1, 2, 3});
+    body["return_token_ids"] = true;
+  }
+  body["temperature"] = 0;
+  constexpr std::string_view kUnix = "unix:";
+  const std::string target =
+      url.starts_with(kUnix)
+          ? fmt::format("--unix-socket {} http://localhost{}", shell_quoted(url.substr(kUnix.size())), path)
+          : fmt::format("{}{}", url.find('[') == std::string::npos ? url : "-g " + url, path);
+  return fmt::format("curl {} -H 'Content-Type: application/json' -d {}", target, shell_quoted(dump_json(body)));
+}
+
+int serve(const ServeOptions& options, const ReplicaLoader& load) {
+  raise_descriptor_limit();
+  Lifetime lifetime(options);
+  return lifetime.run(load);
+}
+
+}  // namespace octet::server

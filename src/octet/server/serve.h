@@ -1,0 +1,33 @@
+// The life of `octet serve`: bind, load, serve, drain.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "octet/engine/replica.h"
+#include "octet/server/http_server.h"
+#include "octet/server/openai_prepare.h"
+
+namespace octet::server {
+
+struct ServeOptions {
+  HttpServerOptions http;
+  ApiOptions api;
+  engine::ReplicaOptions replica;
+  std::vector<std::string> names;                      // what clients call the model; empty: the path as given
+  std::chrono::milliseconds shutdown_timeout{30'000};  // for running requests after SIGTERM
+};
+
+using ReplicaLoader = std::function<Result<std::unique_ptr<engine::Replica>>(const engine::ReplicaOptions&)>;
+
+// Binds before it loads, so that a port in use is known at once and probes are answered meanwhile. Returns the exit
+// status after SIGTERM or SIGINT: 0 when all requests were finished. A second signal, or one while loading, ends at
+// once. Called from the main thread, before any other thread exists.
+int serve(const ServeOptions& options, const ReplicaLoader& load = engine::load_replica);
+
+// A command line that asks the model something: a chat where there is a template, else token ids or text.
+std::string example_curl(const std::string& url, const std::string& name, const engine::Replica& replica);
+
+}  // namespace octet::server

@@ -1,0 +1,184 @@
+#include "octet/text/unicode.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+namespace octet::text {
+namespace {
+
+utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+
+// Characters whose upper case is more than one character (SpecialCasing.txt, without the Greek iota forms).
+struct Expansion {
+  char32_t from;
+  std::u32string_view upper, title;
+};
+constexpr std::array<Expansion, 24> kExpansions{{
+    {0x00DF, U"SS", U"Ss"},
+    {0x0149, U"\u02BCN", U"\u02BCN"},
+    {0x01F0, U"J\u030C", U"J\u030C"},
+    {0x0390, U"\u0399\u0308\u0301", U"\u0399\u0308\u0301"},
+    {0x03B0, U"\u03A5\u0308\u0301", U"\u03A5\u0308\u0301"},
+    {0x0587, U"\u0535\u0552", U"\u0535\u0582"},
+    {0x1E96, U"H\u0331", U"H\u0331"},
+    {0x1E97, U"T\u0308", U"T\u0308"},
+    {0x1E98, U"W\u030A", U"W\u030A"},
+    {0x1E99, U"Y\u030A", U"Y\u030A"},
+    {0x1E9A, U"A\u02BE", U"A\u02BE"},
+    {0x1F50, U"\u03A5\u0313", U"\u03A5\u0313"},
+    {0xFB00, U"FF", U"Ff"},
+    {0xFB01, U"FI", U"Fi"},
+    {0xFB02, U"FL", U"Fl"},
+    {0xFB03, U"FFI", U"Ffi"},
+    {0xFB04, U"FFL", U"Ffl"},
+    {0xFB05, U"ST", U"St"},
+    {0xFB06, U"ST", U"St"},
+    {0xFB13, U"\u0544\u0546", U"\u0544\u0576"},
+    {0xFB14, U"\u0544\u0535", U"\u0544\u0565"},
+    {0xFB15, U"\u0544\u053B", U"\u0544\u056B"},
+    {0xFB16, U"\u054E\u0546", U"\u054E\u0576"},
+    {0xFB17, U"\u0544\u053D", U"\u0544\u056D"},
+}};
+
+const Expansion* expansion(char32_t c) {
+  const auto* found = std::ranges::find(kExpansions, c, &Expansion::from);
+  return found == kExpansions.end() ? nullptr : found;
+}
+
+}  // namespace
+
+CodePoint code_point_at(std::string_view text, std::size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < 0x80) return {byte, 1};
+  const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+  if (byte < 0xC2 || byte > 0xF4 || at + length > text.size()) return {0xFFFD, 1};
+  char32_t value = byte & (0x7F >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    const auto next = static_cast<unsigned char>(text[at + i]);
+    if ((next & 0xC0) != 0x80) return {0xFFFD, 1};
+    value = value << 6 | (next & 0x3F);
+  }
+  return {value, length};
+}
+
+std::size_t previous_code_point(std::string_view text, std::size_t at) {
+  std::size_t start = at - 1;
+  for (int i = 0; i < 3 && start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80; ++i) --start;
+  return start + code_point_at(text, start).length == at ? start : at - 1;
+}
+
+void append_code_point(std::string& out, char32_t value) {
+  if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) value = 0xFFFD;
+  if (value < 0x80) {
+    out += static_cast<char>(value);
+  } else if (value < 0x800) {
+    out += static_cast<char>(0xC0 | value >> 6);
+    out += static_cast<char>(0x80 | (value & 0x3F));
+  } else if (value < 0x10000) {
+    out += static_cast<char>(0xE0 | value >> 12);
+    out += static_cast<char>(0x80 | (value >> 6 & 0x3F));
+    out += static_cast<char>(0x80 | (value & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | value >> 18);
+    out += static_cast<char>(0x80 | (value >> 12 & 0x3F));
+    out += static_cast<char>(0x80 | (value >> 6 & 0x3F));
+    out += static_cast<char>(0x80 | (value & 0x3F));
+  }
+}
+
+std::size_t count_code_points(std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < text.size(); at += code_point_at(text, at).length) ++count;
+  return count;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+bool is_white_space(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool is_python_space(char32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
+
+bool is_letter(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
+}
+bool is_mark(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
+}
+bool is_number(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
+}
+bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+bool is_punctuation(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
+}
+bool is_upper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
+bool is_lower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
+
+bool is_word(char32_t c) {
+  const auto k = category(c);
+  return is_letter(c) || is_mark(c) || k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL ||
+         k == UTF8PROC_CATEGORY_PC || c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
+         (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+}
+
+bool is_printable(char32_t c) {
+  if (c == ' ') return true;
+  const auto k = category(c);
+  return k != UTF8PROC_CATEGORY_CN && k != UTF8PROC_CATEGORY_CC && k != UTF8PROC_CATEGORY_CF &&
+         k != UTF8PROC_CATEGORY_CS && k != UTF8PROC_CATEGORY_CO && k != UTF8PROC_CATEGORY_ZS &&
+         k != UTF8PROC_CATEGORY_ZL && k != UTF8PROC_CATEGORY_ZP;
+}
+
+void append_upper(std::string& out, char32_t c) {
+  if (const Expansion* special = expansion(c)) {
+    for (char32_t part : special->upper) append_code_point(out, part);
+  } else {
+    append_code_point(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+  }
+}
+
+void append_lower(std::string& out, char32_t c) {
+  if (c == 0x130) {  // dotted capital I keeps its dot
+    out += "i\xCC\x87";
+  } else {
+    append_code_point(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+  }
+}
+
+void append_title(std::string& out, char32_t c) {
+  if (const Expansion* special = expansion(c)) {
+    for (char32_t part : special->title) append_code_point(out, part);
+  } else {
+    append_code_point(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));
+  }
+}
+
+Result<std::string> normalize(std::string_view text, NormalForm form) {
+  int options = UTF8PROC_STABLE;
+  if (form == NormalForm::kNfc || form == NormalForm::kNfkc) options |= UTF8PROC_COMPOSE;
+  if (form == NormalForm::kNfd || form == NormalForm::kNfkd) options |= UTF8PROC_DECOMPOSE;
+  if (form == NormalForm::kNfkc || form == NormalForm::kNfkd) options |= UTF8PROC_COMPAT;
+  utf8proc_uint8_t* mapped = nullptr;
+  const utf8proc_ssize_t length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &mapped, static_cast<utf8proc_option_t>(options));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
+  if (length < 0) return fail(ErrorCode::kInvalid, "cannot normalize text: {}", utf8proc_errmsg(length));
+  return std::string(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
+}
+
+}  // namespace octet::text

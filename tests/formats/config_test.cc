@@ -1,0 +1,182 @@
+#include "octet/formats/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "octet/base/json.h"
+#include "octet/formats/checkpoint.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temp_folder.h"
+
+namespace octet::formats {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A config that names what it must, and no more.
+Json least(const char* architecture = "LlamaForCausalLM") {
+  return {{"architectures", {architecture}}, {"hidden_size", 64},        {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},        {"intermediate_size", 128}, {"vocab_size", 100},
+          {"max_position_embeddings", 2048}};
+}
+
+ModelConfig parsed(const Json& config) {
+  auto result = parse_hf_config(dump_json(config), "config.json");
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? result->model : ModelConfig{};
+}
+
+std::string error_with(const char* key, Json value) {
+  Json config = least();
+  config[key] = std::move(value);
+  const auto result = parse_hf_config(dump_json(config), "config.json");
+  return result ? "" : result.error().message;
+}
+
+TEST(HfConfig, DefaultsAreThoseOfTransformers) {
+  const ModelConfig llama = parsed(least());
+  EXPECT_EQ(llama.kv_heads, 4);
+  EXPECT_EQ(llama.head_dim, 16);
+  EXPECT_EQ(llama.norm_epsilon, 1e-6);
+  EXPECT_EQ(llama.rope.theta, 10000.0);
+  EXPECT_FALSE(llama.qkv_bias || llama.output_bias || llama.mlp_bias || llama.tied_embeddings);
+  EXPECT_TRUE(llama.eos_tokens.empty());
+  EXPECT_FALSE(llama.bos_token);
+  EXPECT_TRUE(parsed(least("Qwen2ForCausalLM")).qkv_bias);
+  EXPECT_FALSE(parsed(least("Qwen2ForCausalLM")).output_bias);
+  EXPECT_EQ(parsed(least("Qwen3ForCausalLM")).head_dim, 128);
+}
+
+TEST(HfConfig, NullIsAbsence) {
+  Json config = least();
+  for (const char* key : {"head_dim", "rope_scaling", "bos_token_id", "eos_token_id", "sliding_window", "torch_dtype",
+                          "num_key_value_heads", "quantization_config"}) {
+    config[key] = nullptr;
+  }
+  EXPECT_EQ(parsed(config).head_dim, 16);
+}
+
+TEST(HfConfig, YarnTakesItsFactorsFromOldAndNewKeys) {
+  const Json scaling = {{"type", "yarn"},       {"factor", 40},   {"original_max_position_embeddings", 4096},
+                        {"beta_fast", 16},      {"beta_slow", 2}, {"mscale", 1.0},
+                        {"mscale_all_dim", 0.5}};
+  Json old_keys = least(), new_keys = least();
+  old_keys["rope_scaling"] = scaling;
+  old_keys["rope_theta"] = 5e5;
+  new_keys["rope_parameters"] = scaling;
+  new_keys["rope_parameters"]["rope_theta"] = 5e5;
+  for (const ModelConfig& config : {parsed(old_keys), parsed(new_keys)}) {
+    EXPECT_EQ(config.rope.scaling, RopeConfig::Scaling::kYarn);
+    EXPECT_EQ(config.rope.theta, 5e5);
+    EXPECT_EQ(config.rope.factor, 40.0);
+    EXPECT_EQ(config.rope.original_max_positions, 4096);
+    EXPECT_EQ(config.rope.beta_fast, 16.0);
+    EXPECT_EQ(config.rope.beta_slow, 2.0);
+    EXPECT_NEAR(config.rope.attention_factor, (0.1 * std::log(40.0) + 1.0) / (0.05 * std::log(40.0) + 1.0), 1e-12);
+  }
+}
+
+TEST(HfConfig, WhatIsNotBuiltIsRefusedByName) {
+  EXPECT_THAT(error_with("use_sliding_window", true), HasSubstr("use_sliding_window"));
+  EXPECT_THAT(error_with("layer_types", {"full_attention", "sliding_attention"}), HasSubstr("layer_types"));
+  EXPECT_THAT(error_with("partial_rotary_factor", 0.5), HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(error_with("hidden_act", "gelu"), AllOf(HasSubstr("hidden_act"), HasSubstr("gelu")));
+  EXPECT_THAT(error_with("quantization_config", {{"quant_method", "fp8"}}), HasSubstr("fp8"));
+  EXPECT_THAT(error_with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}), HasSubstr("dynamic"));
+  EXPECT_THAT(error_with("architectures", {"WalrusForCausalLM"}),
+              AllOf(HasSubstr("WalrusForCausalLM"), HasSubstr("LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM")));
+  EXPECT_THAT(error_with("torch_dtype", "float8"), HasSubstr("torch_dtype"));
+}
+
+class GenerationConfig : public ::testing::Test {
+ protected:
+  Result<GenerationDefaults> read(const char* text) {
+    config_.vocab_size = 100;
+    return read_generation_config(folder_.write("generation_config.json", text), config_);
+  }
+  octet::testing::TempFolder folder_;
+  ModelConfig config_;
+};
+
+TEST_F(GenerationConfig, FillsDefaultsAndEnds) {
+  config_.eos_tokens = {2};
+  const auto defaults =
+      read(R"({"temperature":0.0,"top_k":-1,"repetition_penalty":1.1,"max_new_tokens":64,"eos_token_id":[2,7]})");
+  ASSERT_TRUE(defaults) << defaults.error().message;
+  EXPECT_EQ(defaults->temperature, 0.0f);
+  EXPECT_EQ(defaults->top_k, -1);
+  EXPECT_EQ(defaults->repetition_penalty, 1.1f);
+  EXPECT_EQ(defaults->max_new_tokens, 64);
+  EXPECT_FALSE(defaults->top_p);
+  EXPECT_EQ(config_.eos_tokens, (std::vector<std::int32_t>{2, 7}));
+}
+
+TEST_F(GenerationConfig, NamesTheKeyAtFault) {
+  for (const auto& [text, key] : {std::pair{R"({"temperature":-1})", "temperature"},
+                                  {R"({"top_p":0})", "top_p"},
+                                  {R"({"top_k":"x"})", "top_k"},
+                                  {R"({"eos_token_id":100})", "eos_token_id"}}) {
+    const auto defaults = read(text);
+    ASSERT_FALSE(defaults) << text;
+    EXPECT_THAT(defaults.error().message, AllOf(HasSubstr("generation_config.json"), HasSubstr(key)));
+  }
+}
+
+class FolderText : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("config.json", dump_json(least()));
+    folder_.write(
+        "model.safetensors",
+        octet::testing::safetensors_bytes({{"model.embed_tokens.weight", "F16", {100, 64}, std::string(12800, '\0')}}));
+  }
+  octet::testing::TempFolder folder_;
+};
+
+TEST_F(FolderText, TemplatesAndTokensAreFoundWherePublishersPutThem) {
+  auto checkpoint = Checkpoint::open(folder_.path());
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+  EXPECT_FALSE((*checkpoint)->tokenizer_json || (*checkpoint)->chat_template || (*checkpoint)->bos_token);
+  EXPECT_EQ((*checkpoint)->config().dtype, DType::kF16);  // no key: the weights' own
+
+  folder_.write("tokenizer.json", "{}");
+  folder_.write("tokenizer_config.json", R"({"bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false},
+      "chat_template":[{"name":"tool_use","template":"T"},{"name":"default","template":"D"}]})");
+  checkpoint = Checkpoint::open(folder_.path());
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+  EXPECT_EQ((*checkpoint)->tokenizer_json, folder_.path() / "tokenizer.json");
+  EXPECT_EQ((*checkpoint)->bos_token, "<s>");
+  EXPECT_EQ((*checkpoint)->eos_token, "</s>");
+  EXPECT_EQ((*checkpoint)->chat_template, "D");
+
+  folder_.write("chat_template.jinja", "J");
+  EXPECT_EQ(Checkpoint::open(folder_.path()).value()->chat_template, "J");
+  folder_.write("tokenizer_config.json", "{");
+  EXPECT_THAT(Checkpoint::open(folder_.path()).error().message, HasSubstr("tokenizer_config.json"));
+}
+
+TEST_F(FolderText, AQuantizedCheckpointIsRefused) {
+  folder_.write("hf_quant_config.json", "{}");
+  EXPECT_THAT(Checkpoint::open(folder_.path()).error().message, HasSubstr("hf_quant_config.json"));
+}
+
+TEST(GgufConfig, WhatIsNotBuiltIsRefusedByName) {
+  using octet::testing::tiny_gguf;
+  const octet::testing::TempFolder folder;
+  const auto error_of = [&](const octet::testing::GgufWriter& writer) {
+    const auto opened = Checkpoint::open(folder.write("x.gguf", writer.bytes()));
+    return opened ? "" : opened.error().message;
+  };
+  EXPECT_THAT(error_of(tiny_gguf().u32("llama.expert_count", 8)), HasSubstr("llama.expert_count"));
+  EXPECT_THAT(error_of(tiny_gguf().u32("llama.attention.value_length", 4)), HasSubstr("value_length"));
+  EXPECT_THAT(error_of(tiny_gguf().u32("llama.rope.dimension_count", 1)), HasSubstr("rope.dimension_count"));
+  EXPECT_THAT(error_of(tiny_gguf().string("llama.rope.scaling.type", "longrope")), HasSubstr("longrope"));
+  EXPECT_THAT(error_of(tiny_gguf().string("llama.rope.scaling.type", "yarn")), HasSubstr("rope.scaling.factor"));
+}
+
+}  // namespace
+}  // namespace octet::formats
