@@ -60,9 +60,20 @@ function(octet_program)
   install(TARGETS octet RUNTIME DESTINATION bin)
 endfunction()
 
-# One test program per folder of tests/ that holds *_test.cc; tests/support is linked into each.
-function(octet_tests)
+# tests/support, for test programs and benchmarks.
+function(octet_test_support)
   file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
+  add_library(octet_test_support OBJECT ${support})
+  octet_link_rooms(octet_test_support)
+  target_link_libraries(octet_test_support PUBLIC GTest::gtest)
+  target_include_directories(octet_test_support PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(octet_test_support PUBLIC OCTET_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/golden"
+    OCTET_PROGRAM="${PROJECT_BINARY_DIR}/octet" OCTET_PYTHON="${PROJECT_SOURCE_DIR}/.venv/bin/python3"
+    OCTET_BUILD_TYPE="${CMAKE_BUILD_TYPE}")
+endfunction()
+
+# One test program per folder of tests/ that holds *_test.cc.
+function(octet_tests)
   file(GLOB folders CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*)
   include(GoogleTest)
   foreach(folder ${folders})
@@ -71,13 +82,9 @@ function(octet_tests)
       continue()
     endif()
     get_filename_component(name ${folder} NAME)
-    add_executable(octet_${name}_test ${sources} ${support})
+    add_executable(octet_${name}_test ${sources})
     octet_link_rooms(octet_${name}_test)
-    target_link_libraries(octet_${name}_test PRIVATE GTest::gtest_main GTest::gmock)
-    target_include_directories(octet_${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
-    target_compile_definitions(octet_${name}_test PRIVATE OCTET_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/golden"
-      OCTET_PROGRAM="${PROJECT_BINARY_DIR}/octet" OCTET_PYTHON="${PROJECT_SOURCE_DIR}/.venv/bin/python3"
-      OCTET_BUILD_TYPE="${CMAKE_BUILD_TYPE}")
+    target_link_libraries(octet_${name}_test PRIVATE octet_test_support GTest::gtest_main GTest::gmock)
     add_dependencies(octet_${name}_test octet)
     add_test(NAME ${name} COMMAND octet_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
@@ -99,11 +106,10 @@ function(octet_benchmarks)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/*_bench.cc)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
-    # The executor without a model is the tests' and the benchmarks'.
-    add_executable(${name} ${source} ${PROJECT_SOURCE_DIR}/tests/support/null_executor.cc)
+    add_executable(${name} ${source})
     octet_link_rooms(${name})
-    target_link_libraries(${name} PRIVATE benchmark::benchmark)
-    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} PRIVATE octet_test_support benchmark::benchmark)
+    add_dependencies(${name} octet)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/benchmarks)
   endforeach()
 endfunction()

@@ -169,6 +169,7 @@ TEST(Flags, HelpShowsBuiltFlagsWithDefaults) {
   EXPECT_THAT(table.help(), HasSubstr("TCP port (default: 8000)"));
   EXPECT_THAT(table.help(), HasSubstr("arithmetic [auto, float32, bfloat16] (default: auto)"));
   EXPECT_THAT(table.help(), HasSubstr("longest sequence (default: the model's own)"));
+  EXPECT_THAT(table.help(), HasSubstr("reuse prefixes (on; --no-enable-prefix-caching)"));
   EXPECT_THAT(table.help(), Not(HasSubstr("--max-loras")));
   EXPECT_THAT(table.help(true), HasSubstr("not in this version: LoRA adapters"));
   EXPECT_THAT(table.markdown(), HasSubstr("| `--port, -p N` | TCP port (default: 8000) |"));

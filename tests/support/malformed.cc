@@ -83,7 +83,9 @@ void MalformedChecker::check_file(const MalformedEntry& entry, const std::filesy
   } else if (entry.outcome == "error") {
     EXPECT_FALSE(accepted) << "was accepted\n" << outcome.output;
   }
+  if (outcome.ready) EXPECT_EQ(outcome.exit_code, 0) << "after SIGTERM\n" << outcome.output;
   if (!accepted) {
+    EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 1) << "a refusal is one line\n" << outcome.output;
     const std::string output = lower(outcome.output);
     for (const std::string& name : entry.names) {
       EXPECT_NE(output.find(lower(name)), std::string::npos) << "does not name " << name << "\n" << outcome.output;

@@ -1,7 +1,6 @@
 // Text to token ids and back, exactly as the reference libraries do it.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +31,16 @@ struct TextSpan {
 };
 
 // Immutable after loading; all calls are thread-safe.
+// One run of decoding, id by id. Everything it gives out is whole characters of valid UTF-8.
+class DecodeStream {
+ public:
+  virtual ~DecodeStream() = default;
+  // Appends the text that became certain with this id.
+  virtual void push(TokenId id, std::string& out) = 0;
+  // Appends what is left at the end: an unfinished character becomes U+FFFD.
+  virtual void finish(std::string& out) = 0;
+};
+
 class Tokenizer {
  public:
   // tokenizer.json as text. An unsupported component is an error that names it.
@@ -51,6 +60,9 @@ class Tokenizer {
   // The text of all ids at once; invalid bytes become U+FFFD as the reference does. Ids outside the vocabulary give
   // nothing.
   virtual std::string decode(std::span<const TokenId> ids, bool skip_special = true) const = 0;
+
+  // The same id by id. The tokenizer must outlive the stream.
+  virtual std::unique_ptr<DecodeStream> start_decoding(bool skip_special) const = 0;
 
   // One past the largest id.
   virtual TokenId vocabulary_size() const = 0;
@@ -77,8 +89,7 @@ class Detokenizer {
   std::string flush();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<DecodeStream> stream_;
 };
 
 }  // namespace octet::text

@@ -1,0 +1,199 @@
+#include "octet/text/tokenizer/bpe.h"
+
+#include <algorithm>
+#include <bit>
+#include <queue>
+
+#include "octet/text/tokenizer/byte_alphabet.h"
+#include "octet/text/unicode.h"
+
+namespace octet::text {
+namespace {
+
+constexpr std::size_t kShortWord = 48;  // symbols; a scan over so few beats a queue
+
+}  // namespace
+
+MergeTable::MergeTable(std::size_t merges) {
+  const std::size_t capacity = std::bit_ceil(std::max<std::size_t>(16, merges * 2));
+  slots_.resize(capacity);
+  mask_ = capacity - 1;
+  shift_ = 64 - std::countr_zero(capacity);
+}
+
+void MergeTable::set(TokenId left, TokenId right, Merge merge) {
+  const std::uint64_t key = key_of(left, right);
+  std::size_t at = slot_of(key);
+  while (slots_[at].key != kEmpty && slots_[at].key != key) at = (at + 1) & mask_;
+  slots_[at] = {key, merge};
+}
+
+// Working space of one call, reused from piece to piece.
+struct Bpe::Scratch {
+  struct Candidate {
+    std::uint32_t rank = 0;
+    std::uint32_t position = 0;
+    TokenId result = -1;
+    bool operator>(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : position > other.position;
+    }
+  };
+
+  std::vector<TokenId> symbols;
+  std::vector<MergeTable::Merge> pairs;  // of symbol i and i + 1
+  std::vector<std::uint32_t> previous, next;
+  std::vector<Candidate> heap;
+};
+
+Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
+  std::unique_ptr<Bpe> made(new Bpe(config.merges.size()));
+  made->fuse_unknown_ = config.fuse_unknown;
+  made->ignore_merges_ = config.ignore_merges;
+  made->words_.reserve(config.vocabulary.size());
+  for (const auto& [token, id] : config.vocabulary) made->words_[token] = id;
+  if (config.ignore_merges) {
+    for (const auto& [token, id] : made->words_) {
+      if (auto bytes = unspell_bytes(token)) made->byte_words_[*std::move(bytes)] = id;
+    }
+  }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const char raw = static_cast<char>(byte);
+    const auto found = made->words_.find(spell_bytes({&raw, 1}));
+    made->byte_ids_[byte] = found == made->words_.end() ? -1 : found->second;
+  }
+  if (config.unknown) {
+    const auto found = made->words_.find(*config.unknown);
+    if (found == made->words_.end()) {
+      return fail(ErrorCode::kInvalid, "unk_token \"{}\" is not in the vocabulary", *config.unknown);
+    }
+    made->unknown_ = found->second;
+  }
+  OCTET_TRY_VOID(made->add_merges(config));
+  return made;
+}
+
+Result<> Bpe::add_merges(const BpeConfig& config) {
+  std::uint32_t rank = 0;
+  for (const auto& [left, right] : config.merges) {
+    const auto a = words_.find(left), b = words_.find(right), both = words_.find(left + right);
+    const bool known = a != words_.end() && b != words_.end() && both != words_.end();
+    if (known) {
+      merges_.set(a->second, b->second, {rank, both->second});
+    } else if (!config.skip_unknown_merges) {
+      const std::string missing = a == words_.end() ? left : b == words_.end() ? right : left + right;
+      return fail(ErrorCode::kInvalid, "merge {} (\"{}\" and \"{}\"): token \"{}\" is not in the vocabulary", rank,
+                  left.substr(0, 100), right.substr(0, 100), missing.substr(0, 200));
+    }
+    ++rank;
+  }
+  return {};
+}
+
+void Bpe::add_symbol(std::optional<TokenId> id, bool& after_unknown, std::vector<TokenId>& symbols) const {
+  if (id) {
+    symbols.push_back(*id);
+    after_unknown = false;
+  } else if (unknown_ && !(fuse_unknown_ && after_unknown)) {
+    symbols.push_back(*unknown_);
+    after_unknown = true;
+  }
+}
+
+void Bpe::symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const {
+  bool after_unknown = false;
+  for (const char byte : word) {
+    const TokenId id = byte_ids_[static_cast<std::uint8_t>(byte)];
+    add_symbol(id < 0 ? std::nullopt : std::optional(id), after_unknown, symbols);
+  }
+}
+
+void Bpe::symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const {
+  bool after_unknown = false;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t length = code_point_at(word, at).length;
+    const auto found = words_.find(word.substr(at, length));
+    add_symbol(found == words_.end() ? std::nullopt : std::optional(found->second), after_unknown, symbols);
+    at += length;
+  }
+}
+
+Result<> Bpe::encode(const Pieces& pieces, std::vector<TokenId>& ids) const {
+  Scratch scratch;
+  for (const Pieces::Range range : pieces.ranges) {
+    const std::string_view word = pieces.view(range);
+    if (ignore_merges_) {
+      const Words& words = pieces.is_bytes ? byte_words_ : words_;
+      if (const auto found = words.find(word); found != words.end()) {
+        ids.push_back(found->second);
+        continue;
+      }
+    }
+    scratch.symbols.clear();
+    pieces.is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
+    scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
+    ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
+  }
+  return {};
+}
+
+void Bpe::merge_short(Scratch& scratch) const {
+  auto& symbols = scratch.symbols;
+  auto& pairs = scratch.pairs;
+  if (symbols.size() < 2) return;
+  pairs.resize(symbols.size() - 1);
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges_.find(symbols[i], symbols[i + 1]);
+  for (;;) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < pairs.size(); ++i) {
+      if (pairs[i].rank < pairs[best].rank) best = i;
+    }
+    if (pairs.empty() || pairs[best].rank == MergeTable::kNone) return;
+    symbols[best] = pairs[best].result;
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(best));
+    if (best > 0) pairs[best - 1] = merges_.find(symbols[best - 1], symbols[best]);
+    if (best < pairs.size()) pairs[best] = merges_.find(symbols[best], symbols[best + 1]);
+  }
+}
+
+void Bpe::merge_long(Scratch& scratch) const {
+  auto& symbols = scratch.symbols;
+  auto& heap = scratch.heap;
+  const auto count = static_cast<std::uint32_t>(symbols.size());
+  scratch.previous.resize(count);
+  scratch.next.resize(count);
+  heap.clear();
+  const auto offer = [&](std::uint32_t left) {
+    const std::uint32_t right = scratch.next[left];
+    if (right >= count) return;
+    const MergeTable::Merge merge = merges_.find(symbols[left], symbols[right]);
+    if (merge.rank == MergeTable::kNone) return;
+    heap.push_back({merge.rank, left, merge.result});
+    std::ranges::push_heap(heap, std::greater<>());
+  };
+  for (std::uint32_t i = 0; i < count; ++i) {
+    scratch.previous[i] = i - 1;
+    scratch.next[i] = i + 1;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) offer(i);
+  while (!heap.empty()) {
+    std::ranges::pop_heap(heap, std::greater<>());
+    const Scratch::Candidate top = heap.back();
+    heap.pop_back();
+    const std::uint32_t left = top.position;
+    if (symbols[left] < 0) continue;
+    const std::uint32_t right = scratch.next[left];
+    // Either side may have become another symbol since.
+    if (right >= count || merges_.find(symbols[left], symbols[right]).result != top.result) continue;
+    symbols[left] = top.result;
+    symbols[right] = -1;
+    const std::uint32_t after = scratch.next[right];
+    scratch.next[left] = after;
+    if (after < count) scratch.previous[after] = left;
+    if (left > 0) offer(scratch.previous[left]);
+    offer(left);
+  }
+  std::erase(symbols, -1);
+}
+
+}  // namespace octet::text

@@ -1,0 +1,98 @@
+#include "octet/text/tokenizer/pipeline.h"
+
+#include <utility>
+
+#include "octet/base/utf8.h"
+
+namespace octet::text {
+namespace {
+
+class PipelineStream final : public DecodeStream {
+ public:
+  PipelineStream(const PipelineParts& parts, bool skip_special)
+      : parts_(parts), skip_special_(skip_special), run_(parts.decoder->start()) {}
+  void push(TokenId id, std::string& out) override {
+    if (skip_special_ && parts_.added.is_special(id)) return;
+    if (const auto token = parts_.vocabulary.token(id)) run_->push(*token, out);
+  }
+  void finish(std::string& out) override { run_->finish(out); }
+
+ private:
+  const PipelineParts& parts_;
+  bool skip_special_;
+  std::unique_ptr<DecoderRun> run_;
+};
+
+}  // namespace
+
+Result<std::vector<TokenId>> Pipeline::encode(std::string_view text, const EncodeOptions& options) const {
+  OCTET_TRY(std::vector<TokenId> ids, encode_sections(text, {options.parse_special, std::nullopt}));
+  if (options.add_special) parts_.post_processor.apply(ids);
+  return ids;
+}
+
+Result<std::vector<TokenId>> Pipeline::encode_rendered(std::string_view text, std::span<const TextSpan> spans) const {
+  std::size_t covered = 0;
+  for (const TextSpan& span : spans) {
+    if (span.begin != covered || span.end < span.begin)
+      return fail(ErrorCode::kInvalid, "spans do not cover the text in order");
+    covered = span.end;
+  }
+  if (covered != text.size()) return fail(ErrorCode::kInvalid, "spans cover {} of {} bytes", covered, text.size());
+  return encode_sections(text, {true, spans});
+}
+
+Result<std::vector<TokenId>> Pipeline::encode_sections(std::string_view text,
+                                                       const AddedTokens::Special& special) const {
+  if (!is_valid_utf8(text)) return fail(ErrorCode::kInvalid, "the text is not UTF-8");
+  std::vector<TokenId> ids;
+  ids.reserve(text.size() / 3 + 4);
+  for (const auto& section : parts_.added.split_raw(text, special)) {
+    if (section.id) {
+      ids.push_back(*section.id);
+    } else {
+      OCTET_TRY_VOID(encode_plain(text.substr(section.begin, section.end - section.begin), special, ids));
+    }
+  }
+  return ids;
+}
+
+Result<> Pipeline::encode_plain(std::string_view text, const AddedTokens::Special& special,
+                                std::vector<TokenId>& ids) const {
+  std::string normalized(text);
+  if (parts_.normalizer != nullptr) {
+    OCTET_TRY(normalized, parts_.normalizer->apply(std::move(normalized)));
+  }
+  for (const auto& section : parts_.added.split_normalized(normalized, special)) {
+    if (section.id) {
+      ids.push_back(*section.id);
+      continue;
+    }
+    Pieces pieces;
+    pieces.text = normalized.substr(section.begin, section.end - section.begin);
+    pieces.ranges.push_back({0, pieces.text.size()});
+    if (parts_.pre_tokenizer != nullptr) OCTET_TRY_VOID(parts_.pre_tokenizer->apply(pieces));
+    OCTET_TRY_VOID(parts_.model->encode(pieces, ids));
+  }
+  return {};
+}
+
+std::string Pipeline::decode(std::span<const TokenId> ids, bool skip_special) const {
+  std::string text;
+  PipelineStream stream(parts_, skip_special);
+  for (const TokenId id : ids) stream.push(id, text);
+  stream.finish(text);
+  return text;
+}
+
+std::unique_ptr<DecodeStream> Pipeline::start_decoding(bool skip_special) const {
+  return std::make_unique<PipelineStream>(parts_, skip_special);
+}
+
+std::optional<std::string> Pipeline::token(TokenId id) const {
+  const auto found = parts_.vocabulary.token(id);
+  if (!found) return std::nullopt;
+  return std::string(*found);
+}
+
+}  // namespace octet::text

@@ -1,0 +1,267 @@
+#include "octet/text/tokenizer/pre_tokenizer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "octet/text/tokenizer/byte_alphabet.h"
+#include "octet/text/tokenizer/json_reader.h"
+#include "octet/text/tokenizer/regex.h"
+#include "octet/text/unicode.h"
+
+namespace octet::text {
+namespace {
+
+// GPT-2's pattern, which ByteLevel applies by itself.
+constexpr std::string_view kByteLevelRegex =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+using Range = Pieces::Range;
+
+struct Part {
+  Range range;
+  bool is_match = false;
+};
+
+// Joins or drops parts as the behaviour says; the parts cover a piece.
+void combine(std::vector<Part>& parts, SplitBehavior behavior) {
+  if (behavior == SplitBehavior::kIsolated) return;
+  if (behavior == SplitBehavior::kRemoved) {
+    std::erase_if(parts, [](const Part& part) { return part.is_match; });
+    return;
+  }
+  const bool next = behavior == SplitBehavior::kMergedWithNext;
+  if (next) std::ranges::reverse(parts);
+  std::vector<Part> joined;
+  bool previous_match = false;
+  for (const Part& part : parts) {
+    const bool join =
+        behavior == SplitBehavior::kContiguous ? part.is_match == previous_match : part.is_match && !previous_match;
+    previous_match = part.is_match;
+    if (!join || joined.empty()) {
+      joined.push_back(part);
+    } else if (next) {
+      joined.back().range.begin = part.range.begin;
+    } else {
+      joined.back().range.end = part.range.end;
+    }
+  }
+  if (next) std::ranges::reverse(joined);
+  parts.swap(joined);
+}
+
+// Cuts every piece by find(text of the piece, found), which reports matches from left to right.
+template <typename Find>
+Result<> split_pieces(Pieces& pieces, SplitBehavior behavior, bool invert, const Find& find) {
+  std::vector<Range> out;
+  out.reserve(pieces.ranges.size() * 2);
+  std::vector<Part> parts;
+  for (const Range piece : pieces.ranges) {
+    parts.clear();
+    std::size_t done = piece.begin;
+    const auto found = [&](std::size_t begin, std::size_t end) {
+      begin += piece.begin;
+      end += piece.begin;
+      if (begin != done) parts.push_back({{done, begin}, invert});
+      parts.push_back({{begin, end}, !invert});
+      done = end;
+    };
+    OCTET_TRY_VOID(find(pieces.view(piece), found));
+    if (done != piece.end) parts.push_back({{done, piece.end}, invert});
+    combine(parts, behavior);
+    for (const Part& part : parts) {
+      if (part.range.begin != part.range.end) out.push_back(part.range);
+    }
+  }
+  pieces.ranges.swap(out);
+  return {};
+}
+
+// Later steps see the text as the byte alphabet spells it.
+void spell(Pieces& pieces) {
+  if (!pieces.is_bytes) return;
+  std::string text;
+  for (Range& range : pieces.ranges) {
+    const std::size_t begin = text.size();
+    text += spell_bytes(pieces.view(range));
+    range = {begin, text.size()};
+  }
+  pieces.text = std::move(text);
+  pieces.is_bytes = false;
+}
+
+class Split final : public PreTokenizer {
+ public:
+  Split(Regex regex, SplitBehavior behavior, bool invert)
+      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
+  Result<> apply(Pieces& pieces) const override {
+    spell(pieces);
+    return split_pieces(pieces, behavior_, invert_,
+                        [&](std::string_view text, auto& found) { return regex_.find_all(text, found); });
+  }
+
+ private:
+  Regex regex_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+class SplitString final : public PreTokenizer {
+ public:
+  SplitString(std::string pattern, SplitBehavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  Result<> apply(Pieces& pieces) const override {
+    spell(pieces);
+    if (pattern_.empty()) return {};
+    return split_pieces(pieces, behavior_, invert_, [&](std::string_view text, auto& found) -> Result<> {
+      for (std::size_t at = text.find(pattern_); at != std::string_view::npos;
+           at = text.find(pattern_, at + pattern_.size())) {
+        found(at, at + pattern_.size());
+      }
+      return {};
+    });
+  }
+
+ private:
+  std::string pattern_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+class Digits final : public PreTokenizer {
+ public:
+  explicit Digits(bool individual) : individual_(individual) {}
+  Result<> apply(Pieces& pieces) const override {
+    spell(pieces);
+    const auto behavior = individual_ ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
+    return split_pieces(pieces, behavior, false, [](std::string_view text, auto& found) -> Result<> {
+      for (std::size_t at = 0; at < text.size();) {
+        const CodePoint c = code_point_at(text, at);
+        if (is_number(c.value)) found(at, at + c.length);
+        at += c.length;
+      }
+      return {};
+    });
+  }
+
+ private:
+  bool individual_;
+};
+
+class ByteLevel final : public PreTokenizer {
+ public:
+  ByteLevel(bool add_prefix_space, std::optional<Regex> regex)
+      : add_prefix_space_(add_prefix_space), regex_(std::move(regex)) {}
+  Result<> apply(Pieces& pieces) const override {
+    spell(pieces);
+    if (add_prefix_space_) prefix(pieces);
+    if (regex_) {
+      OCTET_TRY_VOID(split_pieces(pieces, SplitBehavior::kIsolated, false,
+                                  [&](std::string_view text, auto& found) { return regex_->find_all(text, found); }));
+    }
+    pieces.is_bytes = true;
+    return {};
+  }
+
+ private:
+  // Every piece begins with a space.
+  static void prefix(Pieces& pieces) {
+    std::string text;
+    for (Range& range : pieces.ranges) {
+      const std::size_t begin = text.size();
+      const std::string_view piece = pieces.view(range);
+      if (!piece.starts_with(' ')) text += ' ';
+      text += piece;
+      range = {begin, text.size()};
+    }
+    pieces.text = std::move(text);
+  }
+
+  bool add_prefix_space_;
+  std::optional<Regex> regex_;
+};
+
+class Sequence final : public PreTokenizer {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  Result<> apply(Pieces& pieces) const override {
+    for (const auto& part : parts_) OCTET_TRY_VOID(part->apply(pieces));
+    return {};
+  }
+
+ private:
+  std::vector<std::unique_ptr<PreTokenizer>> parts_;
+};
+
+Result<SplitBehavior> read_behavior(const Json& json, std::string_view path) {
+  OCTET_TRY(const std::string name, read_text(json, "behavior", path));
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  return fail(ErrorCode::kUnsupported, "{}.behavior: \"{}\" is not supported", path, name);
+}
+
+Result<std::unique_ptr<PreTokenizer>> read_split(const Json& json, std::string_view path) {
+  OCTET_TRY(const SplitBehavior behavior, read_behavior(json, path));
+  OCTET_TRY(const bool invert, read_flag(json, "invert", false, path));
+  const Json* pattern = member(json, "pattern");
+  if (pattern == nullptr || !pattern->is_object())
+    return fail(ErrorCode::kInvalid, "{}.pattern: must be an object", path);
+  if (member(*pattern, "String") != nullptr) {
+    OCTET_TRY(std::string text, read_text(*pattern, "String", fmt::format("{}.pattern", path)));
+    return std::make_unique<SplitString>(std::move(text), behavior, invert);
+  }
+  OCTET_TRY(const std::string source, read_text(*pattern, "Regex", fmt::format("{}.pattern", path)));
+  auto regex = Regex::compile(source);
+  if (!regex) return within(fmt::format("{}.pattern", path), std::move(regex).error());
+  return std::make_unique<Split>(*std::move(regex), behavior, invert);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PreTokenizer>> make_split(std::string_view regex, SplitBehavior behavior) {
+  OCTET_TRY(Regex compiled, Regex::compile(regex));
+  return std::make_unique<Split>(std::move(compiled), behavior, false);
+}
+
+Result<std::unique_ptr<PreTokenizer>> make_byte_level(bool add_prefix_space, bool use_regex) {
+  std::optional<Regex> regex;
+  if (use_regex) {
+    OCTET_TRY(regex, Regex::compile(kByteLevelRegex));
+  }
+  return std::make_unique<ByteLevel>(add_prefix_space, std::move(regex));
+}
+
+std::unique_ptr<PreTokenizer> make_digits(bool individual) { return std::make_unique<Digits>(individual); }
+
+std::unique_ptr<PreTokenizer> make_sequence(std::vector<std::unique_ptr<PreTokenizer>> parts) {
+  return std::make_unique<Sequence>(std::move(parts));
+}
+
+Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const Json& json, std::string_view path) {
+  OCTET_TRY(const std::string type, read_type(json, path));
+  if (type == "Split") return read_split(json, path);
+  if (type == "ByteLevel") {
+    OCTET_TRY(const bool add_prefix_space, read_flag(json, "add_prefix_space", true, path));
+    OCTET_TRY(const bool use_regex, read_flag(json, "use_regex", true, path));
+    return make_byte_level(add_prefix_space, use_regex);
+  }
+  if (type == "Digits") {
+    OCTET_TRY(const bool individual, read_flag(json, "individual_digits", false, path));
+    return make_digits(individual);
+  }
+  if (type == "Sequence") {
+    OCTET_TRY(const Json* const list, read_list(json, "pretokenizers", path));
+    std::vector<std::unique_ptr<PreTokenizer>> parts;
+    for (const Json& item : *list) {
+      OCTET_TRY(auto part, make_pre_tokenizer(item, fmt::format("{}.pretokenizers[{}]", path, parts.size())));
+      parts.push_back(std::move(part));
+    }
+    return make_sequence(std::move(parts));
+  }
+  return fail(ErrorCode::kUnsupported, "{}.type: \"{}\" is not supported", path, type);
+}
+
+}  // namespace octet::text

@@ -1,0 +1,53 @@
+// LOAD-03, LOAD-04, LOAD-05 and tokenizers: `octet serve` on every malformed model of the suite.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "tests/support/malformed.h"
+#include "tests/support/temp_folder.h"
+
+namespace octet::testing {
+namespace {
+
+// They belong to quantized checkpoints and mixtures of experts.
+const std::set<std::string> kOther = {"control-fp8",        "st-fp8-scale-missing", "st-fp8-scale-shape",
+                                      "st-fp8-scale-dtype", "st-fp8-scale-nan",     "cfg-quant-block-zero",
+                                      "cfg-moe-topk"};
+
+class MalformedServe : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempFolder>();
+    make_malformed(folder_->path(), true);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  // Warnings may say more about a model that is served; of a refusal there is the refusal alone.
+  static void check(const std::string& format, const std::string& control, int expected) {
+    const MalformedChecker checker(
+        {.command = {OCTET_PROGRAM, "serve", "--port", "0", "--log-level", "error", "--threads", "1",
+                     "--kv-cache-memory-bytes", "1m", "--max-num-seqs", "4", "--max-num-batched-tokens", "16"},
+         .ready = "requests of the full context"},
+        folder_->path(), control);
+    int checked = 0;
+    for (const MalformedEntry& entry : malformed_entries()) {
+      if (entry.format != format || kOther.contains(entry.name)) continue;
+      checker.check(entry);
+      ++checked;
+    }
+    EXPECT_EQ(checked, expected);
+  }
+
+  static inline std::unique_ptr<TempFolder> folder_;
+};
+
+TEST_F(MalformedServe, Safetensors) { check("safetensors", "control-safetensors", 63); }
+TEST_F(MalformedServe, Index) { check("index", "control-sharded", 19); }
+TEST_F(MalformedServe, Config) { check("config", "control-safetensors", 42); }
+TEST_F(MalformedServe, Tokenizer) { check("tokenizer", "control-safetensors", 30); }
+TEST_F(MalformedServe, Gguf) { check("gguf", "control-gguf.gguf", 81); }
+
+}  // namespace
+}  // namespace octet::testing

@@ -1,0 +1,57 @@
+// Resident memory of the whole program: within its bounds, and flat whatever clients do.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string_view>
+#include <thread>
+
+#include "tests/support/child_process.h"
+#include "tests/support/request_mix.h"
+#include "tests/support/server_process.h"
+
+namespace octet::testing {
+namespace {
+
+// Sanitizers keep what was freed.
+constexpr bool kRelease = std::string_view(OCTET_BUILD_TYPE) == "Release";
+constexpr double kMib = 1 << 20;
+
+// Nothing runs or waits.
+bool at_rest(int port) {
+  for (int tries = 0; tries < 3000; ++tries) {
+    const auto metrics = read_metrics(port);
+    if (metrics.contains("vllm:num_requests_running") && metrics.at("vllm:num_requests_running") == 0 &&
+        metrics.at("vllm:num_requests_waiting") == 0) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+TEST(Memory, FlatOverRequestsOfEveryKind) {
+  const std::string model = std::string(OCTET_TEST_DATA) + "/gguf/llama-bpe-rope3-tied-bf16.gguf";
+  // Six contexts of KV for sixteen sequences: blocks are evicted and requests preempted all the time.
+  ServerProcess server({model, "--port", "0", "--served-model-name", "tiny", "--kv-cache-memory-bytes", "96k",
+                        "--max-num-seqs", "16", "--threads", "1"});
+  ASSERT_TRUE(server.serves()) << server.output();
+  RequestMix mix{.port = server.port(), .model = "tiny", .requests = 300};
+  const auto run = [&] {
+    const RequestMixOutcome outcome = run_request_mix(mix);
+    EXPECT_EQ(outcome.wrong, 0) << outcome.first_wrong << "\n" << server.output();
+    EXPECT_EQ(outcome.answered + outcome.refused + outcome.abandoned, mix.requests);
+    EXPECT_TRUE(at_rest(mix.port));
+    return server.resident_bytes();
+  };
+  const std::int64_t warm = run();
+  mix.seed = 2;
+  mix.requests = 700;
+  const std::int64_t after = run();
+  EXPECT_GT(warm, 0);
+  if (kRelease) EXPECT_LE(static_cast<double>(after - warm) / kMib, 8.0) << "MiB more after 700 requests";
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0) << server.output();
+}
+
+}  // namespace
+}  // namespace octet::testing

@@ -1,0 +1,103 @@
+// Tokenizers against the reference libraries: ids and decoded text of every golden case.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "octet/formats/gguf.h"
+#include "octet/text/tokenizer.h"
+#include "tests/text/golden.h"
+
+namespace octet::text {
+namespace {
+
+using Ids = std::vector<TokenId>;
+
+std::unique_ptr<Tokenizer> from_json_file(const std::string& name) {
+  auto made = Tokenizer::from_json(testing::read_golden(name));
+  EXPECT_TRUE(made) << made.error().message;
+  return *std::move(made);
+}
+
+std::unique_ptr<Tokenizer> from_gguf_file(const std::string& name) {
+  auto file = formats::GgufFile::open(testing::golden_path(name));
+  EXPECT_TRUE(file) << file.error().message;
+  auto made = Tokenizer::from_gguf(*file);
+  EXPECT_TRUE(made) << made.error().message;
+  return *std::move(made);
+}
+
+Ids ids_or(const Json& record, const char* key, const Ids& fallback) {
+  return record.contains(key) ? record[key].get<Ids>() : fallback;
+}
+
+void expect_ids(const Tokenizer& tokenizer, const std::string& text, EncodeOptions options, const Ids& expected) {
+  const auto got = tokenizer.encode(text, options);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(*got, expected) << "special " << options.add_special << ", parse " << options.parse_special;
+}
+
+void check_cases(const Tokenizer& tokenizer, const std::string& name) {
+  std::size_t checked = 0;
+  for (const Json& record : testing::read_jsonl(name)) {
+    SCOPED_TRACE(record.at("n").dump() + ": " + record.at("text").get<std::string>().substr(0, 60));
+    const std::string text = record["text"];
+    const Ids ids = record.at("ids").get<Ids>();
+    expect_ids(tokenizer, text, {.add_special = false, .parse_special = true}, ids);
+    expect_ids(tokenizer, text, {.add_special = true, .parse_special = true}, ids_or(record, "ids_special", ids));
+    expect_ids(tokenizer, text, {.add_special = false, .parse_special = false}, ids_or(record, "ids_plain", ids));
+    // Where a record gives the content of normalized added tokens as written, that is what this decoder gives.
+    const std::string decoded = record.at("decoded");
+    if (record.contains("decoded_content")) {
+      EXPECT_EQ(tokenizer.decode(ids, false), record["decoded_content"].get<std::string>());
+    } else {
+      EXPECT_EQ(tokenizer.decode(ids, false), decoded);
+      EXPECT_EQ(tokenizer.decode(ids, true), record.value("decoded_skip", decoded));
+    }
+    ++checked;
+  }
+  EXPECT_EQ(checked, 306U);
+}
+
+TEST(TokenizerGolden, ByteLevelWithAddedTokensOfEveryFlag) {
+  check_cases(*from_json_file("tiny-bpe/tokenizer.json"), "tiny-bpe/cases.jsonl");
+}
+
+TEST(TokenizerGolden, WholeWordsBeforeMerges) {
+  check_cases(*from_json_file("tiny-ignore-merges/tokenizer.json"), "tiny-ignore-merges/cases.jsonl");
+}
+
+TEST(TokenizerGolden, NormalizersDigitsAndPrefixSpace) {
+  check_cases(*from_json_file("tiny-lowercase/tokenizer.json"), "tiny-lowercase/cases.jsonl");
+}
+
+TEST(TokenizerGolden, GgufVocabulary) {
+  check_cases(*from_gguf_file("tiny-gguf-bpe/vocab.gguf"), "tiny-gguf-bpe/cases.jsonl");
+}
+
+TEST(TokenizerGolden, DetokenizesStepByStep) {
+  const auto tokenizer = from_json_file("tiny-bpe/tokenizer.json");
+  std::size_t checked = 0;
+  for (const Json& record : testing::read_jsonl("detokenize.jsonl")) {
+    if (record.at("tokenizer") != "tiny-bpe") continue;
+    SCOPED_TRACE(record.at("name").get<std::string>());
+    const Ids prompt = record.at("prompt_ids").get<Ids>(), ids = record.at("ids").get<Ids>();
+    Detokenizer detokenizer(*tokenizer, record.at("skip_special").get<bool>(), prompt);
+    std::vector<std::string> deltas;
+    std::string all;
+    for (const TokenId id : ids) {
+      deltas.push_back(detokenizer.push(id));
+      all += deltas.back();
+    }
+    const std::string rest = detokenizer.flush();
+    EXPECT_EQ(deltas, record.at("deltas").get<std::vector<std::string>>());
+    EXPECT_EQ(rest, record.at("flush").get<std::string>());
+    EXPECT_EQ(all + rest, record.at("text").get<std::string>());
+    ++checked;
+  }
+  EXPECT_EQ(checked, 55U);
+}
+
+}  // namespace
+}  // namespace octet::text
