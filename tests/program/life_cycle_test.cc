@@ -1,10 +1,7 @@
 // The life of the real program: what it refuses at start and how fast (OPS-01), how it loads, drains and quits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -105,85 +102,10 @@ TEST(Ops01, PortIsInUseWhileTheOtherStillLoads) {
   EXPECT_THAT(second.output, AllOf(HasSubstr("127.0.0.1"), HasSubstr(port)));
 }
 
-TEST(Ops01, PortIsFreeRightAfterAStop) {
-  ServerProcess first(tiny_arguments({}));
-  ASSERT_TRUE(first.serves()) << first.output();
-  const int port = first.port();
-  HttpClient open(port);  // the server closes this one first, so its end lingers in TIME_WAIT
-  open.get("/health");
-  EXPECT_EQ(open.read().status, 200);
-  first.signal(SIGTERM);
-  EXPECT_EQ(first.wait(), 0);
-  EXPECT_TRUE(open.at_end());
-  ServerProcess second(tiny_arguments({"--port", std::to_string(port)}));
-  EXPECT_TRUE(second.serves()) << second.output();
-  EXPECT_EQ(second.port(), port);
-}
-
-bool machine_has_ipv6() {
-  const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in6 loopback{};
-  loopback.sin6_family = AF_INET6;
-  loopback.sin6_addr = in6addr_loopback;
-  const bool has = probe >= 0 && ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
-  if (probe >= 0) ::close(probe);
-  return has;
-}
-
-TEST(Ops01, HostsOfEveryKind) {
-  struct Case {
-    std::string host, url, reached_at;
-    bool ipv6 = false;
-  };
-  for (const Case& item : {Case{"127.0.0.1", "http://127.0.0.1:", "127.0.0.1"},
-                           {"localhost", "http://", "localhost"},
-                           {"0.0.0.0", "http://0.0.0.0:", "127.0.0.1"},
-                           {"::1", "http://[::1]:", "::1", true},
-                           {"::", "http://[::]:", "127.0.0.1", true}}) {
-    SCOPED_TRACE(item.host);
-    ServerProcess server(tiny_arguments({"--host", item.host}));
-    if (item.ipv6 && !machine_has_ipv6()) {
-      EXPECT_EQ(server.wait(), 1);
-      EXPECT_THAT(server.output(), HasSubstr("[" + item.host + "]"));
-      continue;
-    }
-    ASSERT_TRUE(server.serves()) << server.output();
-    EXPECT_THAT(server.output(), HasSubstr("listening on " + item.url));
-    EXPECT_GT(server.port(), 0);
-    HttpClient client(server.port(), item.reached_at);
-    client.get("/health");
-    EXPECT_EQ(client.read().status, 200);
-  }
-}
-
-TEST(Ops01, UnixSocket) {
-  const TempFolder folder;
-  const std::string path = (folder.path() / "octet.sock").string();
-  {
-    ServerProcess server(tiny_arguments({"--uds", path}));
-    ASSERT_TRUE(server.serves()) << server.output();
-    EXPECT_TRUE(std::filesystem::is_socket(path));
-    const Refusal second = refused(tiny_arguments({"--uds", path}));
-    expect_one_line(second, 1);
-    EXPECT_THAT(second.output, HasSubstr(path));
-    server.signal(SIGKILL);
-    EXPECT_EQ(server.wait(), 128 + SIGKILL);
-  }
-  // What a killed server left behind is no obstacle.
-  ServerProcess server(tiny_arguments({"--uds", path}));
-  EXPECT_TRUE(server.serves()) << server.output();
-}
-
 TEST(Ops01, HostThatIsNone) {
   const Refusal refusal = refused(tiny_arguments({"--host", "no.such.host.invalid", "--port", "8123"}));
   expect_one_line(refusal, 1);
   EXPECT_THAT(refusal.output, AllOf(HasSubstr("no.such.host.invalid"), HasSubstr("8123")));
-}
-
-TEST(Ops01, PortThatIsNone) {
-  const Refusal refusal = refused(tiny_arguments({"--port", "70000"}));
-  EXPECT_EQ(refusal.status, 2);
-  EXPECT_THAT(refusal.output, AllOf(StartsWith("octet serve: --port"), HasSubstr("65535"), HasSubstr("70000")));
 }
 
 TEST(StartUp, ProbesAreAnsweredWhileItLoads) {
@@ -271,33 +193,6 @@ TEST(Ops03, PathsAreBytes) {
   ServerProcess server({model.string(), "--skip-tokenizer-init", "--port", "0", "--kv-cache-memory-bytes", "8m"});
   ASSERT_TRUE(server.serves()) << server.output();
   EXPECT_EQ(http_get(server.port(), "/v1/models").json().at("data").at(0).at("id"), model.string());
-}
-
-TEST(Shutdown, RunningStreamIsFinished) {
-  constexpr int kTokens = 2000;
-  ServerProcess server(tiny_arguments({}));
-  ASSERT_TRUE(server.serves()) << server.output();
-  HttpClient client(server.port());
-  client.post("/v1/completions", stream_body(kTokens));
-  ASSERT_EQ(client.read_head().status, 200);
-  std::optional<std::string> event = client.next_event();
-  ASSERT_TRUE(event.has_value());
-  server.signal(SIGTERM);
-  ASSERT_TRUE(server.says("shutting down")) << server.output();
-  std::size_t tokens = 0;
-  std::string last, reason;
-  for (; event; event = client.next_event()) {
-    last = *event;
-    const Json body = Json::parse(last, nullptr, false);
-    if (!body.is_object() || body.at("choices").empty()) continue;
-    const Json& choice = body.at("choices").at(0);
-    tokens += choice.value("token_ids", Json::array()).size();
-    if (choice.at("finish_reason").is_string()) reason = choice.at("finish_reason");
-  }
-  EXPECT_EQ(last, "[DONE]");
-  EXPECT_EQ(reason, "length");
-  EXPECT_EQ(tokens, kTokens);
-  EXPECT_EQ(server.wait(), 0) << server.output();
 }
 
 TEST(Shutdown, SecondSignalEndsAtOnce) {

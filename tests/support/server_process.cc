@@ -118,4 +118,12 @@ std::map<std::string, double> read_metrics(int port) {
   return samples;
 }
 
+bool comes_to_rest(int port) {
+  return poll_until([port] {
+    const auto metrics = read_metrics(port);
+    const auto running = metrics.find("vllm:num_requests_running"), waiting = metrics.find("vllm:num_requests_waiting");
+    return running != metrics.end() && waiting != metrics.end() && running->second + waiting->second == 0;
+  });
+}
+
 }  // namespace octet::testing

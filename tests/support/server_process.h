@@ -43,7 +43,10 @@ class ServerProcess {
   std::optional<int> status_;
 };
 
-// Samples of /metrics that bear no labels, or summed over labels.
+// Samples of /metrics by name, summed over their labels.
 std::map<std::string, double> read_metrics(int port);
+
+// Waits, 60 s (scaled) at most, until no request runs or waits.
+bool comes_to_rest(int port);
 
 }  // namespace octet::testing
