@@ -13,7 +13,7 @@ ROOMS = ['base', 'topology', 'tensor', 'formats', 'text', 'ops', 'comm', 'models
 LAST = ['gateway', 'planner', 'bench', 'cluster']
 RANK = {room: rank for rank, room in enumerate(ROOMS)} | {room: len(ROOMS) for room in LAST}
 
-INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 # Split so that this file does not name them itself.
 OUTSIDE = re.compile(r'\.\./' 'shared' r'\b')
 MACHINE = re.compile(r'(?<![\w.$}])/(?:' 'work|root|home' r')/\w')
@@ -30,8 +30,8 @@ def tracked(root):
             if path.is_file() and not skip.match(str(path.relative_to(root)))]
 
 
-def check_include(name, room, quote, target):
-    if quote == '"' and not target.startswith('octet/'):
+def check_include(folder, room, target):
+    if not target.startswith('octet/') and (folder / target).is_file():
         return f'"{target}" is not written from the source root, as in "octet/base/error.h"'
     parts = target.split('/')
     if parts[0] != 'octet' or len(parts) < 3:
@@ -57,7 +57,7 @@ def check_file(root, name):
         return
     for number, line in enumerate(data.decode(errors='replace').split('\n'), 1):
         include = INCLUDE.match(line)
-        if room and include and (finding := check_include(name, room, include[1], include[2])):
+        if room and include and (finding := check_include(path.parent, room, include[1])):
             yield f'{name}:{number}: {finding}'
         if OUTSIDE.search(line):
             yield f'{name}:{number}: names a folder outside the repository'

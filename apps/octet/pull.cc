@@ -14,6 +14,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/octet/commands.h"
@@ -61,24 +62,33 @@ std::unexpected<octet::Error> system_failure(const fs::path& path) {
 
 volatile sig_atomic_t stop_signal = 0;
 
-// Between construction and destruction SIGINT and SIGTERM set stop_signal, so that what was begun is cleaned up.
+// Between construction and destruction SIGINT and SIGTERM set stop_signal, so that what was begun is cleaned up, and
+// SIGCHLD ends a wait.
 class SignalGuard {
  public:
   SignalGuard() {
     struct sigaction action = {};
-    action.sa_handler = [](int signal) { stop_signal = signal; };
-    sigaction(SIGINT, &action, &old_interrupt_);
-    sigaction(SIGTERM, &action, &old_terminate_);
+    action.sa_handler = [](int signal) {
+      if (signal != SIGCHLD) stop_signal = signal;
+    };
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &old_[i]);
   }
   ~SignalGuard() {
-    sigaction(SIGINT, &old_interrupt_, nullptr);
-    sigaction(SIGTERM, &old_terminate_, nullptr);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_[i], nullptr);
   }
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
 
+  static sigset_t signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int signal : kSignals) sigaddset(&set, signal);
+    return set;
+  }
+
  private:
-  struct sigaction old_interrupt_, old_terminate_;
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGCHLD};
+  std::array<struct sigaction, kSignals.size()> old_;
 };
 
 std::unexpected<octet::Error> cancelled() { return fail(ErrorCode::kCancelled, "stopped; nothing was kept"); }
@@ -89,9 +99,10 @@ class FileLock {
   static Result<FileLock> take(const fs::path& path) {
     FileLock lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
     if (lock.descriptor_ < 0) return system_failure(path);
-    while (flock(lock.descriptor_, LOCK_EX) != 0) {
-      if (errno != EINTR) return system_failure(path);
+    while (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return system_failure(path);
       if (stop_signal != 0) return cancelled();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     return lock;
   }
@@ -129,24 +140,40 @@ class ScratchFolder {
   fs::path path_;
 };
 
-// Runs a program to its end; its standard output goes to ours for errors. Gives its exit status (128 + signal where one
-// ended it).
-Result<int> run(const std::vector<std::string>& words) {
+// Starts a program whose standard output goes to ours for errors.
+Result<pid_t> spawn(const std::vector<std::string>& words, const sigset_t& mask) {
   std::vector<char*> arguments;
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t child = 0;
-  int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  int error = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return fail(ErrorCode::kNotFound, "{}: {}", words[0], std::strerror(error));
+  return child;
+}
+
+// Runs a program to its end, which a stop signal asks for. Gives its exit status, 128 + signal where one ended it.
+// Signals are blocked except while waiting, so that none is lost between the look at stop_signal and the wait.
+Result<int> run(const std::vector<std::string>& words) {
+  sigset_t blocked = SignalGuard::signals(), old;
+  sigprocmask(SIG_BLOCK, &blocked, &old);
+  auto child = spawn(words, old);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return fail(ErrorCode::kIo, "{}: {}", words[0], std::strerror(errno));
-    if (stop_signal != 0) kill(child, SIGTERM);
+  bool asked = false;
+  while (child && waitpid(*child, &status, WNOHANG) == 0) {
+    if (stop_signal != 0 && !std::exchange(asked, true)) kill(*child, SIGTERM);
+    sigsuspend(&old);
   }
+  sigprocmask(SIG_SETMASK, &old, nullptr);
+  if (!child) return std::unexpected(std::move(child).error());
   if (stop_signal != 0) return cancelled();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

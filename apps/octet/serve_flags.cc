@@ -2,13 +2,12 @@
 
 #include <limits>
 
+#include "apps/octet/vllm_flags.h"
 #include "octet/base/file.h"
 
 using octet::ErrorCode;
 using octet::fail;
 using octet::Flag;
-using octet::FlagClass;
-using octet::FlagShape;
 using octet::Result;
 
 namespace {
@@ -73,11 +72,10 @@ std::vector<Flag> server_flags(ServeFlags& f) {
        .target = &f.log_level,
        .help = "least level that is logged",
        .choices = "debug,info,warning,error,off"},
-      {.names = "--disable-log-requests",
+      {.names = "--config",
        .group = group,
-       .target = FlagShape::kSwitch,
-       .help = "requests are not logged unless asked",
-       .kind = FlagClass::kAccepted},
+       .target = &f.config,
+       .help = "YAML file of flags, as in \"port: 8080\"; the command line overrides it"},
   };
 }
 
@@ -111,21 +109,6 @@ std::vector<Flag> model_flags(ServeFlags& f) {
        .help = "context: prompt and output tokens of a request; auto: what memory holds",
        .fallback = "the model's, or what memory holds"},
       {.names = "--seed", .group = group, .target = &f.seed, .help = "for requests without a seed of their own"},
-      {.names = "--trust-remote-code",
-       .group = group,
-       .target = FlagShape::kSwitch,
-       .help = "no code of a checkpoint is ever run",
-       .kind = FlagClass::kAccepted},
-      {.names = "--enforce-eager",
-       .group = group,
-       .target = FlagShape::kSwitch,
-       .help = "there are no graphs to switch off",
-       .kind = FlagClass::kAccepted},
-      {.names = "--compilation-config -cc",
-       .group = group,
-       .target = FlagShape::kValue,
-       .help = "models are not compiled at run time",
-       .kind = FlagClass::kAccepted},
   };
 }
 
@@ -255,6 +238,7 @@ octet::FlagTable serve_flag_table(ServeFlags& flags) {
   octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
   table.add(server_flags(flags));
   table.add(engine_flags(flags));
+  table.add_missing(octet::vllm_flags::kAll);
   return table;
 }
 

@@ -152,10 +152,11 @@ TEST(Flags, LaterFlagsPassOnlyAtTheirDefault) {
   Options options;
   EXPECT_EQ(parse(options, {"--max-loras", "1", "--no-enable-lora", "--async", "-n", "1.0", "--lora-modules", "None"}),
             "");
-  EXPECT_THAT(parse(options, {"--max-loras", "2"}), HasSubstr("--max-loras: LoRA adapters is not built"));
+  EXPECT_THAT(parse(options, {"--max-loras", "2"}),
+              HasSubstr("--max-loras: not built into this version: LoRA adapters"));
   EXPECT_THAT(parse(options, {"--enable-lora"}), HasSubstr("LoRA adapters"));
   EXPECT_THAT(parse(options, {"--no-async"}), HasSubstr("leaving the default"));
-  EXPECT_THAT(parse(options, {"-n", "2"}), HasSubstr("--nnodes: several nodes"));
+  EXPECT_THAT(parse(options, {"-n", "2"}), HasSubstr("--nnodes: not built into this version: several nodes"));
   EXPECT_THAT(parse(options, {"--lora-modules", "a", "b"}), HasSubstr("LoRA adapters"));
 }
 
@@ -168,6 +169,7 @@ TEST(Flags, HelpShowsBuiltFlagsWithDefaults) {
   EXPECT_THAT(table.help(), HasSubstr("TCP port (default: 8000)"));
   EXPECT_THAT(table.help(), HasSubstr("arithmetic [auto, float32, bfloat16] (default: auto)"));
   EXPECT_THAT(table.help(), HasSubstr("longest sequence (default: the model's own)"));
+  EXPECT_THAT(table.help(), HasSubstr("reuse prefixes (on; --no-enable-prefix-caching)"));
   EXPECT_THAT(table.help(), Not(HasSubstr("--max-loras")));
   EXPECT_THAT(table.help(true), HasSubstr("not in this version: LoRA adapters"));
   EXPECT_THAT(table.markdown(), HasSubstr("| `--port, -p N` | TCP port (default: 8000) |"));

@@ -62,11 +62,13 @@ TEST_F(CheckIncludes, RoomsOfOneJobDoNotKnowEachOther) {
 
 TEST_F(CheckIncludes, UnknownRoomsAndRelativeIncludesAreNamed) {
   write("src/octet/cellar/a.cc", "");
+  write("src/octet/base/b.h", "#include <fmt/format.h>\n#include \"hwy/highway.h\"\n");
   write("src/octet/base/b.cc", "#include \"b.h\"\n#include \"octet/attic/c.h\"\n");
   auto output = check().second;
   EXPECT_THAT(output, HasSubstr("no room cellar"));
   EXPECT_THAT(output, HasSubstr("base/b.cc:1: \"b.h\" is not written from the source root"));
   EXPECT_THAT(output, HasSubstr("base/b.cc:2: octet/attic/c.h: no room attic"));
+  EXPECT_THAT(output, Not(HasSubstr("b.h:")));
 }
 
 TEST_F(CheckIncludes, PathsOutsideTheRepositoryAreNamed) {

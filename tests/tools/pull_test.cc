@@ -120,7 +120,12 @@ TEST_F(Pull, InterruptLeavesNoHalfFile) {
   for (int signal : {SIGINT, SIGTERM}) {
     stand_in("echo half >$folder/half.whl; echo $$ >" + (root_ / "pid").string() + "; exec sleep 600");
     pid_t child = start("smollm2");
-    while (slurp(root_ / "pid").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    siginfo_t info = {};
+    while (slurp(root_ / "pid").empty() && info.si_pid == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+    }
+    ASSERT_EQ(info.si_pid, 0) << slurp(root_ / "err");
     kill(child, signal);
     auto outcome = finish(child);
     EXPECT_EQ(outcome.status, 128 + signal);

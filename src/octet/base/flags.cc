@@ -13,6 +13,8 @@
 namespace octet {
 namespace {
 
+constexpr int kMaxListValues = 1 << 20;
+
 template <typename... F>
 struct Overloaded : F... {
   using F::operator()...;
@@ -171,6 +173,11 @@ void FlagTable::add(std::span<const Flag> flags) {
   }
 }
 
+void FlagTable::add_missing(std::span<const Flag> flags) {
+  for (const Flag& flag : flags)
+    if (!find(split(flag.names, ' ').front())) add({&flag, 1});
+}
+
 FlagTable::Row* FlagTable::find(std::string_view name) {
   for (Row& row : rows_)
     if (std::ranges::find(row.names, name) != row.names.end()) return &row;
@@ -199,7 +206,8 @@ std::string FlagTable::unknown(std::string_view name) const {
 // words.
 Result<> FlagTable::spell(std::string_view argument, std::vector<std::string>& words) {
   auto equal = std::min(argument.find('='), argument.size());
-  auto push = [&](const std::string& name, bool one_word) {
+  auto push = [&](Row& row, const std::string& name, bool one_word) {
+    row.mentioned = true;
     words.push_back(one_word ? name + std::string(argument.substr(equal)) : name);
     if (!one_word && equal < argument.size()) words.emplace_back(argument.substr(equal + 1));
     return Result<>();
@@ -215,15 +223,15 @@ Result<> FlagTable::spell(std::string_view argument, std::vector<std::string>& w
     wants_all_ = wants_all_ || name == "--help-all" || argument.substr(equal) == "=all";
     return {};
   }
-  if (Row* row = find(name)) return push(row->names.front(), is_switch(row->flag.target));
+  if (Row* row = find(name)) return push(*row, row->names.front(), is_switch(row->flag.target));
   if (name.starts_with("--no-")) {
     Row* row = find("--" + name.substr(5));
-    if (row && is_switch(row->flag.target)) return push(name, true);
+    if (row && is_switch(row->flag.target)) return push(*row, name, true);
   }
   // vLLM writes one key of a JSON flag as --flag.key=value.
   if (auto dot = name.find('.'); dot != std::string::npos) {
     Row* row = find(name.substr(0, dot));
-    if (row && row->flag.kind == FlagClass::kAccepted) return push(row->names.front(), false);
+    if (row && row->flag.kind == FlagClass::kAccepted) return push(*row, row->names.front(), false);
     if (row)
       return fail(ErrorCode::kUnsupported, "{}: give the keys of {} as one JSON value", name, row->names.front());
   }
@@ -239,7 +247,7 @@ Result<> FlagTable::store(Row& row, const std::vector<std::string>& values) {
       return {};
     case FlagClass::kLater:
       if (equals_default(row.flag, values)) return {};
-      return fail(ErrorCode::kUnsupported, "{}: {} is not built into this version", name, row.flag.help);
+      return fail(ErrorCode::kUnsupported, "{}: not built into this version: {}", name, row.flag.help);
     case FlagClass::kBuilt:
       break;
   }
@@ -265,16 +273,18 @@ Result<> FlagTable::parse(std::span<const std::string> arguments) {
   // CLI11 divides the words among the flags; conversion is ours, since it would take [..] and {} in values apart.
   CLI::App app;
   app.set_help_flag();
-  std::vector<CLI::Option*> options;
-  for (const Row& row : rows_) {
+  std::vector<std::pair<Row*, CLI::Option*>> options;
+  for (Row& row : rows_) {
     const std::string& name = row.names.front();
+    bool positional = !name.starts_with("-");
+    if (!row.mentioned && !positional) continue;
     if (is_switch(row.flag.target)) {
-      options.push_back(app.add_flag(fmt::format("{},!--no-{}", name, name.substr(2))));
+      options.emplace_back(&row, app.add_flag(fmt::format("{},!--no-{}", name, name.substr(2))));
     } else {
       auto* option =
           app.add_option(name)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-      option->expected(1, is_list(row.flag.target) ? 1 << 20 : 1)->required(row.flag.required);
-      options.push_back(option);
+      option->expected(1, is_list(row.flag.target) ? kMaxListValues : 1)->required(row.flag.required);
+      options.emplace_back(&row, option);
     }
   }
   try {
@@ -283,8 +293,8 @@ Result<> FlagTable::parse(std::span<const std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     return fail(ErrorCode::kInvalid, "{}", error.what());
   }
-  for (std::size_t i = 0; i < rows_.size(); ++i)
-    if (options[i]->count() > 0) OCTET_TRY_VOID(store(rows_[i], options[i]->results()));
+  for (auto [row, option] : options)
+    if (option->count() > 0) OCTET_TRY_VOID(store(*row, option->results()));
   Row* config = find("--config");
   if (config && config->given) OCTET_TRY_VOID(read_config(std::get<std::string*>(config->flag.target)[0]));
   return {};

@@ -50,7 +50,9 @@ class FlagTable {
   // flags, which the command line overrides.
   FlagTable(std::string command, std::string summary, std::span<const Flag> flags = {});
 
+  // A name that the table already has is a programmer's error; add_missing() leaves such rows out.
   void add(std::span<const Flag> flags);
+  void add_missing(std::span<const Flag> flags);
   // Text that ends --help, such as examples.
   void set_epilog(std::string text) { epilog_ = std::move(text); }
 
@@ -76,7 +78,8 @@ class FlagTable {
     Flag flag;
     std::vector<std::string> names;  // as in the flag; the long one first
     std::string default_text;        // the target's value before parsing
-    bool given = false;
+    bool mentioned = false;          // on the command line
+    bool given = false;              // there or in the configuration file
   };
 
   Row* find(std::string_view name);

@@ -10,6 +10,10 @@ constexpr std::size_t kColumn = 34, kWidth = 110;
 
 bool is_positional(const Flag& flag) { return !flag.names.starts_with('-'); }
 
+bool is_bool(const FlagTarget& target) {
+  return std::holds_alternative<bool*>(target) || std::holds_alternative<std::optional<bool>*>(target);
+}
+
 // How the flag is written: "--port N", "--x, --no-x", "--api-key TEXT...".
 std::string usage(const Flag& flag, const std::vector<std::string>& names) {
   std::string text = fmt::format("{}", fmt::join(names, ", "));
@@ -67,8 +71,9 @@ std::string FlagTable::row_help(const Row& row) const {
   std::string text(flag.help);
   if (!flag.choices.empty()) text += fmt::format(" [{}]", with_spaces(flag.choices));
   std::string_view shown = row.default_text.empty() ? flag.fallback : std::string_view(row.default_text);
-  // "default: false" of a switch says nothing.
-  if (!shown.empty() && shown != "false") text += fmt::format(" (default: {})", shown);
+  if (is_bool(flag.target))
+    return text + (shown == "true" ? fmt::format(" (on; --no-{})", row.names[0].substr(2)) : "");
+  if (!shown.empty()) text += fmt::format(" (default: {})", shown);
   return text;
 }
 

@@ -61,7 +61,7 @@ class Preparation {
     input.documents = std::move(request_.documents);
     input.add_generation_prompt = request_.add_generation_prompt;
     input.continue_final_message = request_.continue_final_message;
-    input.variables = std::move(request_.template_variables);
+    input.client_variables = std::move(request_.template_variables);
     input.variables["bos_token"] = replica_.bos_token;
     input.variables["eos_token"] = replica_.eos_token;
     input.now = std::time(nullptr);

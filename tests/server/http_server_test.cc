@@ -1,0 +1,266 @@
+// HTTP itself: limits, keep-alive, pipelining (HTTP-05, HTTP-06), several I/O threads.
+#include "octet/server/http_server.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "octet/server/http_parser.h"
+#include "tests/support/http_client.h"
+#include "tests/support/test_server.h"
+
+namespace octet::server {
+namespace {
+
+using octet::testing::eventually;
+using octet::testing::HttpClient;
+using octet::testing::HttpReply;
+using octet::testing::TestServer;
+using octet::testing::TestServerOptions;
+
+TestServerOptions short_timeouts() {
+  TestServerOptions options;
+  options.limits.header_timeout = std::chrono::milliseconds(200);
+  options.limits.body_timeout = std::chrono::milliseconds(200);
+  return options;
+}
+
+std::string completion(int max_tokens) { return fmt::format(R"({{"prompt":"a","max_tokens":{}}})", max_tokens); }
+
+TEST(Http05, BodyOverTheLimitIsRefusedBeforeItIsSent) {
+  TestServer server;
+  HttpClient client(server.port());
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 314572800\r\n\r\n");
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.status, 413);
+  EXPECT_NE(reply.body.find("67108864"), std::string::npos) << reply.body;
+  EXPECT_EQ(reply.header("content-type"), "application/json");
+  EXPECT_EQ(reply.header("connection"), "close");
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST(Http05, AbsurdLengthIsRefusedAtOnce) {
+  TestServer server;
+  HttpClient client(server.port());
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 99999999999999\r\n\r\n0123456789");
+  EXPECT_EQ(client.read().status, 413);
+  HttpClient beyond(server.port());
+  beyond.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 99999999999999999999999\r\n\r\n0123456789");
+  EXPECT_EQ(beyond.read().status, 400);
+}
+
+TEST(Http05, ChunkedBodyIsHeldToTheLimit) {
+  TestServerOptions options;
+  options.limits.body_bytes = 1000;
+  TestServer server(std::move(options));
+  HttpClient client(server.port());
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 3; ++i) client.send("190\r\n" + std::string(400, ' ') + "\r\n");
+  EXPECT_EQ(client.read().status, 413);
+}
+
+TEST(Http05, ChunkedBodyIsRead) {
+  TestServer server;
+  HttpClient client(server.port());
+  const std::string body = completion(2);
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (const char c : body) client.send(fmt::format("1\r\n{}\r\n", c));
+  client.send("0\r\n\r\n");
+  EXPECT_EQ(client.read().json()["choices"][0]["text"], "He");
+}
+
+TEST(Http05, LargeHeaderIsRefused) {
+  TestServer server;
+  HttpClient client(server.port());
+  client.send("GET /health HTTP/1.1\r\nX: ");
+  const std::string piece(64 << 10, 'x');
+  for (int i = 0; i < 160 && client.send(piece); ++i) {
+  }
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.status, 431);
+  EXPECT_NE(reply.body.find("65536"), std::string::npos) << reply.body;
+}
+
+TEST(Http05, ManyHeadersAreRefused) {
+  TestServer server;
+  HttpClient client(server.port());
+  std::string request = "GET /health HTTP/1.1\r\n";
+  for (int i = 0; i < 50'000; ++i) request += "a: b\r\n";
+  client.send(request + "\r\n");
+  EXPECT_EQ(client.read().status, 431);
+  HttpClient few(server.port());
+  request = "GET /health HTTP/1.1\r\n";
+  for (int i = 0; i < 257; ++i) request += "a: b\r\n";
+  few.send(request + "\r\n");
+  const HttpReply reply = few.read();
+  EXPECT_EQ(reply.status, 431);
+  EXPECT_NE(reply.body.find("256"), std::string::npos) << reply.body;
+}
+
+TEST(Http05, ContinueIsAnsweredAtOnce) {
+  TestServer server;
+  HttpClient client(server.port());
+  const std::string body = fmt::format(R"({{"prompt":"{}","max_tokens":1}})", std::string(1900, 'a'));
+  client.send(fmt::format(
+      "POST /v1/completions HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n", body.size()));
+  EXPECT_EQ(client.read_head().status, 100);
+  client.send(body);
+  EXPECT_EQ(client.read().status, 200);
+  client.get("/health");
+  EXPECT_EQ(client.read().status, 200);
+}
+
+TEST(Http05, SlowHeadersAndBodiesAreCutOff) {
+  TestServer server(short_timeouts());
+  HttpClient header(server.port());
+  header.send("POST /v1/completions HTTP/1.1\r\nHos");
+  HttpClient body(server.port());
+  body.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+  EXPECT_EQ(server.get("/health").status, 200);
+  EXPECT_EQ(header.read().status, 408);
+  EXPECT_TRUE(header.at_end());
+  EXPECT_EQ(body.read().status, 408);
+  EXPECT_TRUE(body.at_end());
+}
+
+TEST(Http05, IdleConnectionsAreClosed) {
+  TestServerOptions options;
+  options.limits.idle_timeout = std::chrono::milliseconds(100);
+  TestServer server(std::move(options));
+  HttpClient client(server.port());
+  client.get("/health");
+  EXPECT_EQ(client.read().status, 200);
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST(Http06, PipelinedRequestsAreAnsweredInOrder) {
+  TestServer server;
+  HttpClient client(server.port());
+  const auto post = [](const std::string& body) {
+    return fmt::format("POST /v1/completions HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
+  };
+  client.send(post(completion(1)) + post(completion(2)) + "GET /health HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.read().json()["choices"][0]["text"], "H");
+  EXPECT_EQ(client.read().json()["choices"][0]["text"], "He");
+  EXPECT_EQ(client.read().status, 200);
+}
+
+TEST(Http06, BodiesOfRefusedRequestsAreNotTakenForRequests) {
+  TestServer server;
+  HttpClient client(server.port());
+  client.post("/nope", std::string(500, 'G') + "\r\n\r\nGET /health HTTP/1.1\r\n\r\n" + std::string(500, ' '));
+  client.get("/health");
+  EXPECT_EQ(client.read().status, 404);
+  EXPECT_EQ(client.read().status, 200);
+  client.get("/v1/models/x", "DELETE");
+  client.get("/version");
+  EXPECT_EQ(client.read().status, 405);
+  EXPECT_EQ(client.read().json()["version"], OCTET_VERSION);
+}
+
+TEST(Http06, ThousandRequestsOnOneConnection) {
+  TestServer server;
+  HttpClient client(server.port());
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(client.post("/v1/completions", completion(1 + i % 3)));
+    ASSERT_EQ(client.read().json()["usage"]["completion_tokens"], 1 + i % 3);
+  }
+  EXPECT_EQ(server.http().connections(), 1);
+}
+
+TEST(Http06, OldClientsGetWhatTheyUnderstand) {
+  TestServer server;
+  HttpClient client(server.port());
+  const std::string body = R"({"prompt":"a","max_tokens":2,"stream":true})";
+  client.send(fmt::format("POST /v1/completions HTTP/1.0\r\nContent-Length: {}\r\n\r\n{}", body.size(), body));
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.header("transfer-encoding"), "");
+  EXPECT_EQ(reply.header("connection"), "close");
+  EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n")) << reply.body;
+  HttpClient kept(server.port());
+  kept.send("GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /health HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(kept.read().header("connection"), "keep-alive");
+  EXPECT_EQ(kept.read().header("connection"), "close");
+}
+
+TEST(HttpServer, NotHttpIsRefused) {
+  TestServer server;
+  for (const std::string_view bytes :
+       {"\x16\x03\x01\x02 hello\r\n\r\n", "GET /a%zz HTTP/1.1\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"}) {
+    HttpClient client(server.port());
+    client.send(bytes);
+    EXPECT_EQ(client.read().status, 400) << bytes;
+    EXPECT_TRUE(client.at_end());
+  }
+}
+
+TEST(HttpServer, ServesOnSeveralThreads) {
+  TestServerOptions options;
+  options.io_threads = 3;
+  TestServer server(std::move(options));
+  std::atomic<int> good = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 9; ++i) {
+    clients.emplace_back([&server, &good] {
+      HttpClient client(server.port());
+      for (int round = 0; round < 20; ++round) {
+        client.post("/v1/completions", completion(5));
+        good += client.read().json()["choices"][0]["text"] == "Hello";
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(good, 180);
+  EXPECT_TRUE(eventually([&] { return server.http().connections() == 0; }));
+}
+
+TEST(HttpServer, DrainFinishesWhatRunsAndClosesTheRest) {
+  TestServerOptions options;
+  options.step_time = std::chrono::milliseconds(2);
+  TestServer server(std::move(options));
+  HttpClient idle(server.port()), running(server.port());
+  idle.get("/health");
+  EXPECT_EQ(idle.read().status, 200);
+  running.post("/v1/completions", R"({"prompt":"a","max_tokens":100,"stream":true})");
+  EXPECT_EQ(running.read_head().status, 200);
+  server.service().begin_drain();
+  server.http().drain();
+  EXPECT_TRUE(idle.at_end());
+  EXPECT_TRUE(eventually([&] { return !HttpClient(server.port()).connected(); }));
+  EXPECT_FALSE(server.http().wait_idle(std::chrono::steady_clock::now()));
+  std::string last;
+  while (const auto event = running.next_event()) last = *event;
+  EXPECT_EQ(last, "[DONE]");
+  EXPECT_TRUE(server.http().wait_idle(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+}
+
+TEST(HttpParser, TakesRequestsByteByByte) {
+  const HttpLimits limits;
+  HttpParser parser(limits);
+  std::string input;
+  for (const char c : std::string_view("POST /a%20b?x=1 HTTP/1.1\r\nX-Y:  z \r\nContent-Length: 2\r\n\r\nhi")) {
+    EXPECT_NE(parser.state(), HttpParser::State::kDone);
+    input += c;
+    parser.feed(input);
+  }
+  ASSERT_EQ(parser.state(), HttpParser::State::kDone);
+  const HttpRequest request = parser.take();
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.path, "/a b");
+  EXPECT_EQ(request.query, "x=1");
+  EXPECT_EQ(request.header("x-y"), "z");
+  EXPECT_EQ(request.body, "hi");
+  EXPECT_TRUE(request.keep_alive);
+}
+
+TEST(HttpParser, DecodesPaths) {
+  EXPECT_EQ(percent_decode("/%2e%2E%2f"), "/../");
+  EXPECT_EQ(percent_decode("/%"), std::nullopt);
+  EXPECT_EQ(percent_decode("/%2"), std::nullopt);
+  EXPECT_EQ(percent_decode("/%ff"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace octet::server
