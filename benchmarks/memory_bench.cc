@@ -1,7 +1,7 @@
-// Resident memory of `octet serve`, against its bounds: memory_bench [MODEL]
+// Resident memory of `octet serve`, against its bounds: memory_bench [MODEL [REQUESTS]]
 //   1. MODEL (none: the default model, fetched where it is missing): at most 1.1 times the file plus the KV pool plus
 //      96 MiB, after loading and after requests that have written to every block of the pool;
-//   2. a tiny model, over 10,000 requests of every kind: flat.
+//   2. a tiny model, over REQUESTS (10,000) of every kind: flat.
 // Ends with 1 where a bound does not hold.
 #include <fmt/format.h>
 #include <signal.h>
@@ -81,7 +81,7 @@ int measure_model(const std::string& model) {
   return held ? 0 : 1;
 }
 
-int measure_growth() {
+int measure_growth(int requests) {
   ServerProcess server({OCTET_TEST_DATA "/gguf/llama-bpe-rope3-tied-bf16.gguf", "--port", "0", "--served-model-name",
                         "tiny", "--kv-cache-memory-bytes", "96k", "--max-num-seqs", "16"});
   if (!server.serves()) return fail("the model is not served", server.output());
@@ -90,7 +90,7 @@ int measure_growth() {
   const double warm = resident_mib(server);
   fmt::print("tiny model: {:.1f} MiB after {} requests\n", warm, mix.requests);
   mix.seed = 2;
-  mix.requests = kRequests;
+  mix.requests = requests;
   if (outcome.wrong == 0) outcome = run_request_mix(mix);
   if (outcome.wrong > 0) return fail(outcome.first_wrong, server.output());
   fmt::print("{} more: {} answered, {} refused, {} abandoned\n", mix.requests, outcome.answered, outcome.refused,
@@ -104,7 +104,9 @@ int measure_growth() {
 int run(int argc, char** argv) {
   const std::string model = argc > 1 ? argv[1] : default_model();
   if (model.empty()) return fail("the default model could not be fetched", "");
-  const int bounded = measure_model(model), flat = measure_growth();
+  const int requests = argc > 2 ? std::atoi(argv[2]) : kRequests;
+  if (requests < 1) return fail("REQUESTS is no number", argv[2]);
+  const int bounded = measure_model(model), flat = measure_growth(requests);
   return bounded != 0 ? bounded : flat;
 }
 

@@ -102,10 +102,31 @@ TEST(Ops01, PortIsInUseWhileTheOtherStillLoads) {
   EXPECT_THAT(second.output, AllOf(HasSubstr("127.0.0.1"), HasSubstr(port)));
 }
 
+TEST(Ops01, PortIsFreeRightAfterAStop) {
+  ServerProcess first(tiny_arguments({}));
+  ASSERT_TRUE(first.serves()) << first.output();
+  const int port = first.port();
+  HttpClient open(port);  // the server closes this one first, so its end lingers in TIME_WAIT
+  open.get("/health");
+  EXPECT_EQ(open.read().status, 200);
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_TRUE(open.at_end());
+  ServerProcess second(tiny_arguments({"--port", std::to_string(port)}));
+  EXPECT_TRUE(second.serves()) << second.output();
+  EXPECT_EQ(second.port(), port);
+}
+
 TEST(Ops01, HostThatIsNone) {
   const Refusal refusal = refused(tiny_arguments({"--host", "no.such.host.invalid", "--port", "8123"}));
   expect_one_line(refusal, 1);
   EXPECT_THAT(refusal.output, AllOf(HasSubstr("no.such.host.invalid"), HasSubstr("8123")));
+}
+
+TEST(Ops01, PortThatIsNone) {
+  const Refusal refusal = refused(tiny_arguments({"--port", "70000"}));
+  EXPECT_EQ(refusal.status, 2);
+  EXPECT_THAT(refusal.output, AllOf(StartsWith("octet serve: --port"), HasSubstr("65535"), HasSubstr("70000")));
 }
 
 TEST(StartUp, ProbesAreAnsweredWhileItLoads) {
@@ -193,6 +214,33 @@ TEST(Ops03, PathsAreBytes) {
   ServerProcess server({model.string(), "--skip-tokenizer-init", "--port", "0", "--kv-cache-memory-bytes", "8m"});
   ASSERT_TRUE(server.serves()) << server.output();
   EXPECT_EQ(http_get(server.port(), "/v1/models").json().at("data").at(0).at("id"), model.string());
+}
+
+TEST(Shutdown, RunningStreamIsFinished) {
+  constexpr int kTokens = 2000;
+  ServerProcess server(tiny_arguments({}));
+  ASSERT_TRUE(server.serves()) << server.output();
+  HttpClient client(server.port());
+  client.post("/v1/completions", stream_body(kTokens));
+  ASSERT_EQ(client.read_head().status, 200);
+  std::optional<std::string> event = client.next_event();
+  ASSERT_TRUE(event.has_value());
+  server.signal(SIGTERM);
+  ASSERT_TRUE(server.says("shutting down")) << server.output();
+  std::size_t tokens = 0;
+  std::string last, reason;
+  for (; event; event = client.next_event()) {
+    last = *event;
+    const Json body = Json::parse(last, nullptr, false);
+    if (!body.is_object() || body.at("choices").empty()) continue;
+    const Json& choice = body.at("choices").at(0);
+    tokens += choice.value("token_ids", Json::array()).size();
+    if (choice.at("finish_reason").is_string()) reason = choice.at("finish_reason");
+  }
+  EXPECT_EQ(last, "[DONE]");
+  EXPECT_EQ(reason, "length");
+  EXPECT_EQ(tokens, kTokens);
+  EXPECT_EQ(server.wait(), 0) << server.output();
 }
 
 TEST(Shutdown, SecondSignalEndsAtOnce) {
