@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is too long for each change: the second compiler, TSan over everything, long fuzzing, the benchmarks.
+# What is too long for each change: the soak, the second compiler, TSan over everything, long fuzzing, the benchmarks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/stage.sh
@@ -9,6 +9,13 @@ gcc_tests() {
   tools/ctest.sh build-gcc
 }
 
+# Resident memory must stay flat over twenty times the requests that `make bench` asks.
+soak() {
+  tools/build.sh release
+  build/benchmarks/memory_bench "$(build/octet pull smollm2 | tail -n 1)" 200000
+}
+
+stage "soak" soak
 stage "tests of the GCC build" gcc_tests
 stage "all tests under TSan" env OCTET_TSAN_ROOMS=all tools/sanitize.sh tsan
 stage "fuzz targets" env OCTET_FUZZ_RUNS="${OCTET_FUZZ_RUNS:-5000000}" tools/sanitize.sh fuzz

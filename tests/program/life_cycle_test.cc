@@ -1,10 +1,7 @@
 // The life of the real program: what it refuses at start and how fast (OPS-01), how it loads, drains and quits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -118,60 +115,6 @@ TEST(Ops01, PortIsFreeRightAfterAStop) {
   ServerProcess second(tiny_arguments({"--port", std::to_string(port)}));
   EXPECT_TRUE(second.serves()) << second.output();
   EXPECT_EQ(second.port(), port);
-}
-
-bool machine_has_ipv6() {
-  const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in6 loopback{};
-  loopback.sin6_family = AF_INET6;
-  loopback.sin6_addr = in6addr_loopback;
-  const bool has = probe >= 0 && ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
-  if (probe >= 0) ::close(probe);
-  return has;
-}
-
-TEST(Ops01, HostsOfEveryKind) {
-  struct Case {
-    std::string host, url, reached_at;
-    bool ipv6 = false;
-  };
-  for (const Case& item : {Case{"127.0.0.1", "http://127.0.0.1:", "127.0.0.1"},
-                           {"localhost", "http://", "localhost"},
-                           {"0.0.0.0", "http://0.0.0.0:", "127.0.0.1"},
-                           {"::1", "http://[::1]:", "::1", true},
-                           {"::", "http://[::]:", "127.0.0.1", true}}) {
-    SCOPED_TRACE(item.host);
-    ServerProcess server(tiny_arguments({"--host", item.host}));
-    if (item.ipv6 && !machine_has_ipv6()) {
-      EXPECT_EQ(server.wait(), 1);
-      EXPECT_THAT(server.output(), HasSubstr("[" + item.host + "]"));
-      continue;
-    }
-    ASSERT_TRUE(server.serves()) << server.output();
-    EXPECT_THAT(server.output(), HasSubstr("listening on " + item.url));
-    EXPECT_GT(server.port(), 0);
-    HttpClient client(server.port(), item.reached_at);
-    client.get("/health");
-    EXPECT_EQ(client.read().status, 200);
-  }
-}
-
-TEST(Ops01, UnixSocket) {
-  const TempFolder folder;
-  const std::string path = (folder.path() / "octet.sock").string();
-  {
-    ServerProcess server(tiny_arguments({"--uds", path}));
-    ASSERT_TRUE(server.serves()) << server.output();
-    EXPECT_TRUE(std::filesystem::is_socket(path));
-    const Refusal second = refused(tiny_arguments({"--uds", path}));
-    expect_one_line(second, 1);
-    EXPECT_THAT(second.output, HasSubstr(path));
-    server.signal(SIGKILL);
-    EXPECT_EQ(server.wait(), 128 + SIGKILL);
-  }
-  // What a killed server left behind is no obstacle.
-  ServerProcess server(tiny_arguments({"--uds", path}));
-  EXPECT_TRUE(server.serves()) << server.output();
 }
 
 TEST(Ops01, HostThatIsNone) {

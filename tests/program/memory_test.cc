@@ -2,10 +2,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <string>
 #include <string_view>
-#include <thread>
 
-#include "tests/support/child_process.h"
 #include "tests/support/request_mix.h"
 #include "tests/support/server_process.h"
 
@@ -15,19 +14,6 @@ namespace {
 // Sanitizers keep what was freed.
 constexpr bool kRelease = std::string_view(OCTET_BUILD_TYPE) == "Release";
 constexpr double kMib = 1 << 20;
-
-// Nothing runs or waits.
-bool at_rest(int port) {
-  for (int tries = 0; tries < 3000; ++tries) {
-    const auto metrics = read_metrics(port);
-    if (metrics.contains("vllm:num_requests_running") && metrics.at("vllm:num_requests_running") == 0 &&
-        metrics.at("vllm:num_requests_waiting") == 0) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return false;
-}
 
 TEST(Memory, FlatOverRequestsOfEveryKind) {
   const std::string model = std::string(OCTET_TEST_DATA) + "/gguf/llama-bpe-rope3-tied-bf16.gguf";
@@ -40,7 +26,7 @@ TEST(Memory, FlatOverRequestsOfEveryKind) {
     const RequestMixOutcome outcome = run_request_mix(mix);
     EXPECT_EQ(outcome.wrong, 0) << outcome.first_wrong << "\n" << server.output();
     EXPECT_EQ(outcome.answered + outcome.refused + outcome.abandoned, mix.requests);
-    EXPECT_TRUE(at_rest(mix.port));
+    EXPECT_TRUE(comes_to_rest(mix.port));
     return server.resident_bytes();
   };
   const std::int64_t warm = run();

@@ -1,101 +1,129 @@
 #include "tests/support/server_process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
 
-#include "octet/base/check.h"
+#include "tests/support/child_process.h"
+#include "tests/support/http_client.h"
 
 namespace octet::testing {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kLimit{60};
+constexpr double kPatienceSeconds = 60;
 
-}  // namespace
-
-template <typename Body>
-void ServerProcess::start(const Body& body) {
-  int ends[2];
-  OCTET_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
-  child_ = ::fork();
-  OCTET_CHECK(child_ >= 0);
-  if (child_ == 0) {
-    ::dup2(ends[1], STDOUT_FILENO);
-    ::dup2(ends[1], STDERR_FILENO);
-    ::_exit(body());
-  }
-  ::close(ends[1]);
-  pipe_ = ends[0];
-}
-
-ServerProcess::ServerProcess(const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = {OCTET_PROGRAM, "serve"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  std::vector<char*> raw;
-  for (std::string& argument : command) raw.push_back(argument.data());
-  raw.push_back(nullptr);
-  start([&raw] {
-    ::execv(raw[0], raw.data());
-    return 127;
-  });
-}
-
-ServerProcess::ServerProcess(const std::function<int()>& body) { start(body); }
-
-ServerProcess::~ServerProcess() {
-  if (child_ > 0) {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
-  ::close(pipe_);
-}
-
-bool ServerProcess::wait_for(const std::string& text) {
-  const auto deadline = Clock::now() + kLimit;
-  while (output_.find(text) == std::string::npos) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd watched{pipe_, POLLIN, 0};
-    if (left <= 0 || ::poll(&watched, 1, static_cast<int>(left)) <= 0) return false;
-    char buffer[4096];
-    const ssize_t got = ::read(pipe_, buffer, sizeof buffer);
-    if (got <= 0) return false;
-    output_.append(buffer, static_cast<std::size_t>(got));
+bool poll_until(const std::function<bool()>& condition) {
+  using Clock = std::chrono::steady_clock;
+  const auto patience = std::chrono::duration<double>(kPatienceSeconds * time_scale());
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
+  while (!condition()) {
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
 }
 
-int ServerProcess::port() {
-  constexpr const char* kBefore = "listening on http://";
-  if (!wait_for(kBefore)) return 0;
-  const std::size_t start = output_.find(kBefore);
-  const std::size_t end = output_.find('\n', start);
-  if (end == std::string::npos && !wait_for("\n")) return 0;
-  const std::string line = output_.substr(start, output_.find('\n', start) - start);
-  return std::atoi(line.c_str() + line.rfind(':') + 1);
+}  // namespace
+
+ServerProcess::ServerProcess(const std::vector<std::string>& arguments) : output_(folder_.path() / "output") {
+  std::vector<char*> command = {const_cast<char*>(OCTET_PROGRAM), const_cast<char*>("serve")};
+  for (const std::string& argument : arguments) command.push_back(const_cast<char*>(argument.c_str()));
+  command.push_back(nullptr);
+  const int output = ::open(output_.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+  if (output < 0) throw std::runtime_error("cannot write " + output_.string());
+  child_ = ::fork();
+  if (child_ == 0) {
+    ::dup2(output, STDOUT_FILENO);
+    ::dup2(output, STDERR_FILENO);
+    ::execv(command[0], command.data());
+    ::_exit(127);
+  }
+  ::close(output);
+  if (child_ < 0) throw std::runtime_error("fork failed");
 }
 
-void ServerProcess::signal(int number) { ::kill(child_, number); }
+ServerProcess::~ServerProcess() {
+  if (ended()) return;
+  ::kill(child_, SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+}
 
-int ServerProcess::wait() {
-  const auto deadline = Clock::now() + kLimit;
+bool ServerProcess::ended() {
   int status = 0;
-  while (::waitpid(child_, &status, WNOHANG) == 0) {
-    if (Clock::now() >= deadline) return -1000;
-    pollfd watched{pipe_, POLLIN, 0};
-    if (::poll(&watched, 1, 5) > 0) {
-      char buffer[4096];
-      const ssize_t got = ::read(pipe_, buffer, sizeof buffer);
-      if (got > 0) output_.append(buffer, static_cast<std::size_t>(got));
-    }
+  if (!status_ && ::waitpid(child_, &status, WNOHANG) == child_) {
+    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  child_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return status_.has_value();
+}
+
+bool ServerProcess::says(const std::string& text) {
+  bool found = false;
+  poll_until([&] {
+    const bool last = ended();  // asked first: what it said before it ended counts
+    found = output().find(text) != std::string::npos;
+    return found || last;
+  });
+  return found;
+}
+
+bool ServerProcess::served() const { return output().find(kServes) != std::string::npos; }
+
+int ServerProcess::port() const {
+  const std::string text = output();
+  const std::size_t url = text.find("http://");
+  if (url == std::string::npos) return 0;
+  const std::string_view address = std::string_view(text).substr(url, text.find_first_of(" \n", url) - url);
+  return std::atoi(address.substr(address.rfind(':') + 1).data());
+}
+
+std::optional<int> ServerProcess::wait() {
+  poll_until([&] { return ended(); });
+  return status_;
+}
+
+void ServerProcess::signal(int number) const { ::kill(child_, number); }
+
+std::string ServerProcess::output() const {
+  std::stringstream text;
+  text << std::ifstream(output_).rdbuf();
+  return text.str();
+}
+
+std::int64_t ServerProcess::resident_bytes() const {
+  std::ifstream status("/proc/" + std::to_string(child_) + "/status");
+  constexpr std::string_view kName = "VmRSS:";
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(kName)) return std::atoll(line.c_str() + kName.size()) * 1024;
+  }
+  return 0;
+}
+
+std::map<std::string, double> read_metrics(int port) {
+  std::map<std::string, double> samples;
+  std::istringstream text(http_get(port, "/metrics").body);
+  for (std::string line; std::getline(text, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t value = line.rfind(' ');
+    if (value != std::string::npos) samples[line.substr(0, line.find_first_of("{ "))] += std::atof(&line[value]);
+  }
+  return samples;
+}
+
+bool comes_to_rest(int port) {
+  return poll_until([port] {
+    const auto metrics = read_metrics(port);
+    const auto running = metrics.find("vllm:num_requests_running"), waiting = metrics.find("vllm:num_requests_waiting");
+    return running != metrics.end() && waiting != metrics.end() && running->second + waiting->second == 0;
+  });
 }
 
 }  // namespace octet::testing

@@ -1,40 +1,52 @@
-// `octet serve` as a process of its own, on a free port.
+// `octet serve` as a child process: what it says, what memory it holds, how it ends.
 #pragma once
 #include <sys/types.h>
 
-#include <functional>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tests/support/temp_folder.h"
 
 namespace octet::testing {
 
 class ServerProcess {
  public:
-  // Runs the program; arguments follow `serve`.
+  // Runs `octet serve` with these arguments.
   explicit ServerProcess(const std::vector<std::string>& arguments);
-  // Runs a function in a child process; its value is the exit status. No other thread may exist.
-  explicit ServerProcess(const std::function<int()>& body);
   ~ServerProcess();  // kills what still runs
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  // Reads the output until the text appears; false at its end or after 60 s.
-  bool wait_for(const std::string& text);
-  // The port of the first URL in the output; waits for it. 0: none came.
-  int port();
-  const std::string& output() const { return output_; }
-  pid_t pid() const { return child_; }
-  void signal(int number);
-  // Waits for the end: the exit status, or minus the signal that ended it; -1000 after 60 s.
-  int wait();
+  // Waits until the output holds the text; false: it ended, or 60 s (scaled) are over.
+  bool says(const std::string& text);
+  bool listens() { return says("listening on "); }
+  bool serves() { return says(kServes); }
+  bool served() const;
+  int port() const;  // after listens() or serves()
+  // The exit status, 128 + n where signal n ended it; nothing where it still runs after 60 s (scaled).
+  std::optional<int> wait();
+  void signal(int number) const;
+  std::string output() const;
+  std::int64_t resident_bytes() const;
 
  private:
-  template <typename Body>
-  void start(const Body& body);
+  static constexpr const char* kServes = "requests of the full context";
+  bool ended();
 
+  TempFolder folder_;
+  std::filesystem::path output_;
   pid_t child_ = -1;
-  int pipe_ = -1;
-  std::string output_;
+  std::optional<int> status_;
 };
+
+// Samples of /metrics by name, summed over their labels.
+std::map<std::string, double> read_metrics(int port);
+
+// Waits, 60 s (scaled) at most, until no request runs or waits.
+bool comes_to_rest(int port);
 
 }  // namespace octet::testing
