@@ -59,6 +59,26 @@ TEST(Http05, ChunkedBodyIsHeldToTheLimit) {
   EXPECT_EQ(client.read().status, 413);
 }
 
+TEST(Http05, BodiesTogetherAreHeldToALimit) {
+  TestServerOptions options;
+  options.limits.arriving_bytes = 100'000;
+  TestServer server(std::move(options));
+  const std::string head = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 90001\r\n\r\n";
+  {
+    HttpClient first(server.port()), second(server.port());
+    first.send(head + std::string(80'000, ' '));
+    HttpClient probe(server.port());
+    probe.get("/health");
+    EXPECT_EQ(probe.read().status, 200);
+    second.send(head + std::string(80'000, ' '));
+    EXPECT_EQ(second.read().status, 503);
+  }
+  EXPECT_TRUE(eventually([&] { return server.http().connections() == 0; }));
+  HttpClient third(server.port());
+  third.send(head + std::string(90'000, ' ') + "x");
+  EXPECT_EQ(third.read().status, 400);
+}
+
 TEST(Http05, ChunkedBodyIsRead) {
   TestServer server;
   HttpClient client(server.port());

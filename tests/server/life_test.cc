@@ -255,11 +255,18 @@ TEST(Admission, FullQueueIs429) {
 
 TEST(Admission, OneOfABatchThatFindsNoRoomRefusesAll) {
   TestServerOptions options = paced(1, std::chrono::milliseconds(1));
-  options.max_waiting = 2;
+  options.max_waiting = 6;
   TestServer server(std::move(options));
-  const HttpReply reply =
-      server.post("/v1/completions", R"({"prompt":[[1],[2],[3],[4],[5],[6]],"max_tokens":500,"ignore_eos":true})");
-  EXPECT_EQ(reply.status, 429);
+  HttpClient first(server.port()), second(server.port());
+  const std::string body = R"({"prompt":[[1],[2],[3],[4],[5],[6]],"max_tokens":50,"ignore_eos":true})";
+  first.post("/v1/completions", body);
+  EXPECT_TRUE(eventually([&] { return server.engine().stats().waiting == 5; }));
+  second.post("/v1/completions", body);
+  EXPECT_EQ(second.read().status, 429);
+  EXPECT_EQ(first.read().status, 200);
+  const HttpReply never = server.post("/v1/completions", R"({"prompt":[[1],[2],[3],[4]],"n":2,"max_tokens":5})");
+  EXPECT_EQ(never.status, 400);
+  EXPECT_NE(never.body.find("8 sequences"), std::string::npos) << never.body;
   EXPECT_TRUE(server.comes_to_rest());
 }
 

@@ -92,6 +92,7 @@ Connection::Connection(Socket socket, IoThreadContext& thread)
 Connection::~Connection() {
   thread_.connections.erase(this);
   set_busy(false);
+  set_arriving(0);
   --server_.connections;
 }
 
@@ -130,6 +131,11 @@ void Connection::set_busy(bool busy) {
   if (busy == busy_) return;
   busy_ = busy;
   server_.busy += busy ? 1 : -1;
+}
+
+void Connection::set_arriving(std::size_t bytes) {
+  server_.arriving += bytes - arriving_;
+  arriving_ = bytes;
 }
 
 asio::awaitable<void> Connection::wait(Time deadline) {
@@ -182,6 +188,11 @@ asio::awaitable<bool> Connection::read_request() {
       set_busy(true);
       if (state == HttpParser::State::kFailed) {
         co_await refuse(parser.failure().status, parser.failure().message);
+        co_return false;
+      }
+      set_arriving(state == HttpParser::State::kBody ? parser.body_size() : 0);
+      if (server_.arriving > limits.arriving_bytes) {
+        co_await refuse(503, "too many large requests are being received");
         co_return false;
       }
       if (state == HttpParser::State::kDone) {

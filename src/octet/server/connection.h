@@ -42,6 +42,7 @@ struct ServerContext {
   HttpLimits limits;
   RequestHandler handler;
   std::atomic<std::int64_t> connections = 0, busy = 0;  // busy: a request is being read or answered
+  std::atomic<std::size_t> arriving = 0;                // bytes of bodies that are being received
 };
 
 // What the connections of one I/O thread share; used on that thread only, wakes apart.
@@ -86,6 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_readable(boost::system::error_code ec);
   void arm_write();
   void set_busy(bool busy);
+  void set_arriving(std::size_t bytes);
   void append_head(const HttpResponse& response, bool keep_alive, bool stream);
   void append_piece(std::string_view piece);
 
@@ -98,6 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HttpRequest request_;
   std::string input_;   // read, not yet parsed
   std::string output_;  // to be sent
+  std::size_t arriving_ = 0;
   bool reading_ = false, writing_ = false;
   bool ended_ = false;   // the client sent its last byte
   bool failed_ = false;  // the connection is broken

@@ -37,6 +37,7 @@ struct HttpLimits {
   std::size_t header_bytes = std::size_t{64} << 10;  // request line and headers
   std::size_t header_count = 256;
   std::size_t body_bytes = std::size_t{64} << 20;
+  std::size_t arriving_bytes = std::size_t{512} << 20;  // of all bodies that are being received
   std::size_t pipelined_bytes = std::size_t{64} << 10;  // read ahead while a request is answered
   std::size_t backlog_bytes = std::size_t{1} << 20;     // of one stream whose client does not read
   std::size_t connections = 16384;

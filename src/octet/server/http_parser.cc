@@ -162,6 +162,8 @@ bool HttpParser::expects_continue() const {
          lower(messages_->request.header("expect")) == "100-continue";
 }
 
+std::size_t HttpParser::body_size() const { return messages_->request.body.size(); }
+
 HttpRequest HttpParser::take() {
   messages_->request.keep_alive = messages_->keep_alive();
   return std::move(messages_->request);

@@ -29,6 +29,7 @@ class HttpParser {
   // In kBody: the client waits for "100 Continue" before it sends the body.
   bool expects_continue() const;
   HttpRequest take();
+  std::size_t body_size() const;  // that has come so far
 
   struct Failure {
     int status = 400;

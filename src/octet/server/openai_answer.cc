@@ -28,6 +28,18 @@ std::string finish_json(FinishReason reason) {
   return reason == FinishReason::kNone ? "null" : fmt::format("\"{}\"", finish_text(reason));
 }
 
+// What a request named as its end; null where the model's own token ended it.
+std::string stop_reason(const engine::Output& output) {
+  std::string out = "null";
+  if (output.stop_string) {
+    out.clear();
+    append_json_string(out, *output.stop_string);
+  } else if (output.stop_token) {
+    out = fmt::format("{}", *output.stop_token);
+  }
+  return out;
+}
+
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
@@ -99,18 +111,6 @@ void AnswerBuilder::count(std::int32_t choice, const engine::Output& output) {
     state.stop_reason = stop_reason(output);
     --unfinished_;
   }
-}
-
-std::string AnswerBuilder::stop_reason(const engine::Output& output) const {
-  std::string out = "null";
-  if (output.stop_string) {
-    out.clear();
-    append_json_string(out, *output.stop_string);
-  } else if (output.stop_token &&
-             std::ranges::find(format_.stop_token_ids, *output.stop_token) != format_.stop_token_ids.end()) {
-    out = fmt::format("{}", *output.stop_token);
-  }
-  return out;
 }
 
 std::string_view AnswerBuilder::prompt_echo(std::int32_t choice) const {

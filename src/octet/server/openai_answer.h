@@ -22,7 +22,6 @@ struct AnswerFormat {
   bool cached_tokens = false;                          // usage tells them
   std::vector<std::string> echo;                       // per prompt; empty: none
   std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, with return_token_ids
-  std::vector<text::TokenId> stop_token_ids;           // those that the request named
 
   std::int32_t choices() const { return prompts * choices_per_prompt; }
 };
@@ -64,7 +63,6 @@ class AnswerBuilder {
   std::string usage() const;
   std::string usage_of(std::int32_t choice) const;
   std::string usage_json(std::int64_t prompt, std::int64_t completion, std::int64_t cached) const;
-  std::string stop_reason(const engine::Output& output) const;
   std::string_view prompt_echo(std::int32_t choice) const;
   void open_chunk(std::string& out, std::int32_t choice);
   void chat_choice(std::string& out, std::int32_t index, const Choice& choice) const;

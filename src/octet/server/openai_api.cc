@@ -1,6 +1,10 @@
 #include "octet/server/openai_api.h"
 
+#include <atomic>
+#include <exception>
+
 #include "octet/base/json.h"
+#include "octet/base/log.h"
 #include "octet/server/metrics.h"
 #include "octet/server/worker_pool.h"
 
@@ -8,6 +12,7 @@ namespace octet::server {
 namespace {
 
 constexpr std::size_t kMaxQueuedJobs = 4096;
+constexpr std::size_t kMaxQueuedBytes = std::size_t{512} << 20;
 
 HttpResponse json_response(const Json& body) { return {200, "application/json", dump_json(body), {}}; }
 
@@ -38,6 +43,7 @@ struct OpenAiApi::State {
 
   Service& service;
   ApiOptions options;
+  std::atomic<std::size_t> queued_bytes = 0;  // of bodies that workers have not read
   WorkerPool workers;
 };
 
@@ -45,9 +51,14 @@ Answer OpenAiApi::State::generate(ApiKind kind, HttpRequest&& request, const std
   auto model = service.admit();
   if (!model) return error_response(model.error());
   auto reply = std::make_shared<GenerationReply>(waker);
-  const bool queued = workers.post(
-      [this, kind, reply, model = *model, body = std::move(request.body)] { prepare(kind, body, model, *reply); });
+  const std::size_t bytes = request.body.size();
+  const bool room = queued_bytes.fetch_add(bytes) + bytes <= kMaxQueuedBytes;
+  const bool queued = room && workers.post([this, kind, reply, model = *model, body = std::move(request.body)] {
+    prepare(kind, body, model, *reply);
+    queued_bytes -= body.size();
+  });
   if (!queued) {
+    queued_bytes -= bytes;
     service.count_full_queue();
     return error_response(queue_full("too many requests wait to be read"));
   }
@@ -57,11 +68,17 @@ Answer OpenAiApi::State::generate(ApiKind kind, HttpRequest&& request, const std
 void OpenAiApi::State::prepare(ApiKind kind, const std::string& body, const std::shared_ptr<ServedModel>& model,
                                GenerationReply& reply) {
   if (reply.abandoned()) return;
-  auto prepared = prepare_generation(kind, body, service, *model, options);
-  if (prepared) {
-    if (!reply.abandoned()) reply.start(model, *std::move(prepared), service);
-  } else {
-    reply.fail(prepared.error());
+  try {
+    auto prepared = prepare_generation(kind, body, service, *model, options);
+    if (!prepared) {
+      reply.fail(prepared.error());
+    } else if (!reply.abandoned()) {
+      reply.start(model, *std::move(prepared), service);
+    }
+  } catch (const std::exception& problem) {
+    // Out of memory, most likely; one request must not end the process.
+    log_error("a request could not be prepared: {}", problem.what());
+    reply.fail(internal_error("the request could not be prepared"));
   }
 }
 

@@ -47,6 +47,13 @@ class Preparation {
     if (request_.priority != 0 && !by_priority) {
       return std::unexpected(bad_value("priority", "priority needs a server with --scheduling-policy priority"));
     }
+    const std::int64_t sequences =
+        request_.choices * std::max<std::int64_t>(1, static_cast<std::int64_t>(request_.prompts.size()));
+    const std::int64_t waiting = replica_.engine->config().scheduler.max_waiting;
+    if (sequences > waiting) {
+      return std::unexpected(
+          bad_value({}, fmt::format("prompts and n ask for {} sequences; the queue holds {}", sequences, waiting)));
+    }
     return {};
   }
 
@@ -156,7 +163,6 @@ AnswerFormat answer_format(const GenerationRequest& request, const Service& serv
   format.continuous_usage = request.continuous_usage;
   format.return_token_ids = request.return_token_ids;
   format.cached_tokens = options.prompt_tokens_details;
-  format.stop_token_ids = request.sampling.stop_token_ids;
   return format;
 }
 
