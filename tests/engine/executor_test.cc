@@ -3,33 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <functional>
 #include <map>
-#include <new>
 #include <random>
-#include <thread>
 
 #include "octet/engine/model_executor.h"
 #include "octet/engine/scheduler.h"
 #include "octet/engine/warm_up.h"
 #include "tests/support/tiny_executor.h"
-
-namespace {
-std::atomic<std::int64_t> allocations{0};  // of the whole program
-}
-
-// Counts, and leaves the rest to malloc. The sanitizers' own operators give way to these.
-void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace octet::engine {
 namespace {
@@ -237,48 +218,6 @@ TEST(Executor, InterruptsWhatWasSubmittedAndNothingLater) {
     EXPECT_FALSE(executor->collect(submit(step + 2)).interrupted);
   }
   EXPECT_GT(interrupted, 0);
-}
-
-// no.alloc.in.step: once every path has been walked, neither the scheduler's planning nor the executor's steps
-// allocate.
-TEST(Executor, NoAllocInStep) {
-  for (const int threads : {1, 2}) {
-    const TinyExecutorOptions options{.threads = threads, .slots = 8, .max_context = 256, .blocks = 160};
-    const auto executor = make_tiny_executor(options);
-    SchedulerConfig config = scheduler_config(options);
-    config.prefix_caching = false;
-    Scheduler scheduler(config);
-    PlanBuilder builder;
-    std::vector<SequenceEvent> events;
-    events.reserve(64);
-    const auto step = [&] {
-      if (!scheduler.plan(builder)) return false;
-      const StepResult result = executor->collect(executor->submit(builder.finish()));
-      events.clear();
-      scheduler.update(result, events);
-      return true;
-    };
-    // The first round warms up, the second one is counted: prefills in chunks, decodes, all ways of sampling.
-    for (const bool counted : {false, true}) {
-      std::vector<Line> lines = some_lines(8, 21);
-      for (Line& line : lines) {
-        while (line.prompt.size() < 80) line.prompt.push_back(1);
-        line.sampling.max_tokens = 100;
-        ASSERT_TRUE(scheduler.add(line.prompt, line.sampling, 0, 0, 0).has_value());
-      }
-      ASSERT_TRUE(step());  // admits: a sequence takes its memory then
-      while (scheduler.counts().waiting > 0) ASSERT_TRUE(step());
-      const std::int64_t before = allocations.load();
-      int steps = 0;
-      while (scheduler.counts().running == 8 && step()) ++steps;
-      if (counted) {
-        EXPECT_EQ(allocations.load() - before, 0) << threads << " threads, " << steps << " steps";
-      }
-      EXPECT_GT(steps, 50);
-      while (step()) {
-      }
-    }
-  }
 }
 
 TEST(WarmUp, ChoosesTheLargestStepThatIsShortEnough) {

@@ -25,7 +25,7 @@ struct Stream {
   std::string text(int choice = 0) const {
     std::string out;
     for (const Json& event : events) {
-      for (const Json& one : event["choices"]) {
+      for (const Json& one : event.value("choices", Json::array())) {
         if (one["index"] == choice) out += one.contains("delta") ? one["delta"]["content"] : one["text"];
       }
     }
@@ -34,7 +34,7 @@ struct Stream {
   std::string finish(int choice = 0) const {
     std::string out;
     for (const Json& event : events) {
-      for (const Json& one : event["choices"]) {
+      for (const Json& one : event.value("choices", Json::array())) {
         if (one["index"] == choice && !one["finish_reason"].is_null()) out += one["finish_reason"];
       }
     }
@@ -140,21 +140,41 @@ TEST(Str01, ChoicesAndPromptsAreToldApart) {
   }
 }
 
-// Fails at a given step, as a broken device would.
-class FailingExecutor final : public engine::Executor {
+// Bytes, but the text of the token behind `good_tokens` others cannot be made.
+class FailingTokenizer final : public text::Tokenizer {
  public:
-  FailingExecutor(std::unique_ptr<engine::Executor> inner, int good_steps)
-      : inner_(std::move(inner)), good_steps_(good_steps) {}
-  engine::Ticket submit(engine::StepPlan plan) override { return inner_->submit(plan); }
-  engine::StepResult collect(engine::Ticket ticket) override {
-    if (good_steps_-- == 0) throw std::runtime_error("the device is gone");
-    return inner_->collect(ticket);
+  explicit FailingTokenizer(int good_tokens) : good_tokens_(good_tokens) {}
+
+  Result<std::vector<text::TokenId>> encode(std::string_view text, const text::EncodeOptions& options) const override {
+    return bytes_->encode(text, options);
   }
-  void interrupt() override { inner_->interrupt(); }
+  Result<std::vector<text::TokenId>> encode_rendered(std::string_view text,
+                                                     std::span<const text::TextSpan> spans) const override {
+    return bytes_->encode_rendered(text, spans);
+  }
+  std::string decode(std::span<const text::TokenId> ids, bool skip_special) const override {
+    return bytes_->decode(ids, skip_special);
+  }
+  std::unique_ptr<text::DecodeStream> start_decoding(bool) const override {
+    return std::make_unique<Decoding>(good_tokens_);
+  }
+  text::TokenId vocabulary_size() const override { return bytes_->vocabulary_size(); }
+  std::optional<std::string> token(text::TokenId id) const override { return bytes_->token(id); }
+  std::optional<text::TokenId> id_of(std::string_view token) const override { return bytes_->id_of(token); }
+  bool is_special(text::TokenId id) const override { return bytes_->is_special(id); }
 
  private:
-  std::unique_ptr<engine::Executor> inner_;
-  int good_steps_;
+  struct Decoding final : text::DecodeStream {
+    explicit Decoding(int tokens) : left(tokens) {}
+    void push(text::TokenId id, std::string& out) override {
+      if (left-- == 0) throw std::runtime_error("no text for this token");
+      out += static_cast<char>(id);
+    }
+    void finish(std::string&) override {}
+    int left;
+  };
+  std::unique_ptr<text::Tokenizer> bytes_ = octet::testing::make_byte_tokenizer();
+  int good_tokens_;
 };
 
 std::unique_ptr<engine::Executor> null_executor() {
@@ -165,28 +185,35 @@ std::unique_ptr<engine::Executor> null_executor() {
   return std::make_unique<octet::testing::NullExecutor>(options);
 }
 
+// The engine decodes up to 8 tokens of the prompt before those that it gives out.
 TEST(Str01, FailureInTheMiddleIsNoNormalEnd) {
   TestServerOptions options;
-  options.executor = std::make_unique<FailingExecutor>(null_executor(), 6);
+  options.other_tokenizer = std::make_unique<FailingTokenizer>(8 + 5);
   TestServer server(std::move(options));
   HttpClient client(server.port());
-  client.post("/v1/chat/completions", chat(R"(,"max_tokens":1000,"ignore_eos":true)"));
+  client.post("/v1/chat/completions", chat(R"(,"max_tokens":1000)"));
   const Stream stream = read_stream(client);
   EXPECT_EQ(stream.head.status, 200);
   EXPECT_FALSE(stream.done);
-  ASSERT_FALSE(stream.events.empty());
+  ASSERT_EQ(stream.events.size(), 7U);
   EXPECT_EQ(stream.events.back()["error"]["code"], 500);
-  EXPECT_EQ(stream.finish(), "");
   EXPECT_TRUE(client.at_end());
+  EXPECT_TRUE(server.comes_to_rest());
+  EXPECT_EQ(server.get("/health").status, 200);
 }
 
 TEST(Str01, FailureBeforeTheFirstTokenIsAStatus) {
   TestServerOptions options;
-  options.executor = std::make_unique<FailingExecutor>(null_executor(), 0);
+  options.other_tokenizer = std::make_unique<FailingTokenizer>(8);
   TestServer server(std::move(options));
-  const HttpReply reply = server.post("/v1/chat/completions", chat(R"(,"max_tokens":10)"));
-  EXPECT_EQ(reply.status, 500);
-  EXPECT_EQ(reply.json()["error"]["type"], "InternalServerError");
+  for (const std::string_view stream : {"true", "false"}) {
+    const HttpReply reply = server.post(
+        "/v1/chat/completions",
+        fmt::format(R"({{"messages":[{{"role":"user","content":"hi"}}],"max_tokens":10,"stream":{}}})", stream));
+    EXPECT_EQ(reply.status, 500);
+    EXPECT_EQ(reply.json()["error"]["type"], "InternalServerError");
+    EXPECT_EQ(reply.json()["error"]["message"], "no text for this token");
+  }
 }
 
 TEST(Str02, UsageChunkOnlyWhenAsked) {

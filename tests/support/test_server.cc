@@ -24,7 +24,9 @@ std::unique_ptr<engine::Executor> make_executor(TestServerOptions& options) {
 
 std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
   auto replica = std::make_unique<engine::Replica>();
-  if (options.tokenizer) replica->tokenizer = make_byte_tokenizer();
+  if (options.tokenizer) {
+    replica->tokenizer = options.other_tokenizer ? std::move(options.other_tokenizer) : make_byte_tokenizer();
+  }
   if (options.chat_template) {
     auto chat_template = text::ChatTemplate::parse(std::string(kTemplate));
     OCTET_CHECK(chat_template.has_value());

@@ -20,7 +20,8 @@ struct TestServerOptions {
   std::chrono::microseconds step_time{0};
   std::unique_ptr<engine::Executor> executor;  // instead of a script
   bool tokenizer = true, chat_template = true;
-  bool load = true;  // false: the model is still loading; publish() ends that
+  std::unique_ptr<text::Tokenizer> other_tokenizer;  // instead of bytes
+  bool load = true;                                  // false: the model is still loading; publish() ends that
   std::int32_t max_model_len = 2048, max_sequences = 16, max_waiting = 1024, blocks = 4096, max_step_rows = 4096;
   engine::SchedulerConfig::Policy policy = engine::SchedulerConfig::Policy::kFcfs;
   bool prefix_caching = true;

@@ -78,7 +78,7 @@ class Backend {
   // ---- primitives. Activations are F32, [rows, width], rows possibly strided.
   // out[r] = row tokens[r] of the table (a Linear of vocabulary x hidden). Ids are valid.
   virtual void embed(Stream& stream, const Linear& table, TensorView tokens, TensorView out) = 0;
-  // out = x / sqrt(mean(x^2) + epsilon) * weight. out may be x.
+  // out = x / sqrt(mean(x^2) + epsilon) * weight, [width] F32. out may be x.
   virtual void rms_norm(Stream& stream, TensorView x, TensorView weight, float epsilon, TensorView out) = 0;
   // x += delta.
   virtual void add(Stream& stream, TensorView x, TensorView delta) = 0;

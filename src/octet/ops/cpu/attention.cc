@@ -74,6 +74,10 @@ class Attention {
   std::int64_t work_floats() const;
   Work work_at(float* base) const;
 
+  // A split of a tile that waits to be merged: sums, then Partials.
+  std::int64_t partial_floats() const { return tile_queries() * (width_ + 2); }
+  float* reserve_partials(CpuStream& stream) const;
+
   std::int64_t cut_tiles(RowTile* tiles) const;
   void load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const;
   const float* keys_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
@@ -255,16 +259,19 @@ void Attention::run_whole(CpuStream& stream, const RowTile* tiles, std::int64_t 
   });
 }
 
+// Sized for the longest sequence, so that a growing context allocates nothing.
+float* Attention::reserve_partials(CpuStream& stream) const {
+  const std::int64_t most_splits = (paged_.capacity() + kSplit - 1) / kSplit;
+  return stream.partials().reserve<float>(kItemsPerThread * stream.team().size() * most_splits * partial_floats());
+}
+
 // Few tiles with long contexts: a task is a tile, a KV head and a split; a second pass merges.
 void Attention::run_divided(CpuStream& stream, const RowTile* tiles, std::int64_t count, std::int64_t splits) {
   const CpuStream::PerMember scratch = stream.per_member(work_floats());
   const std::int64_t pairs = count * spec_.kv_heads;
   const std::int64_t queries = tile_queries();
-  const std::int64_t unit = queries * (width_ + 2);  // of floats: sums, then Partials
-  // Sized for the longest sequence, so that a growing context allocates nothing.
-  const std::int64_t most_splits = (paged_.capacity() + kSplit - 1) / kSplit;
-  const std::int64_t most_pairs = kItemsPerThread * stream.team().size();
-  float* parts = stream.partials().reserve<float>(most_pairs * most_splits * unit);
+  const std::int64_t unit = partial_floats();
+  float* parts = reserve_partials(stream);
   const auto part_at = [&](std::int64_t pair, std::int64_t split) { return parts + (pair * splits + split) * unit; };
   const auto partials_of = [&](float* part) { return reinterpret_cast<Partial*>(part + queries * width_); };
 
@@ -306,6 +313,7 @@ void Attention::run(CpuStream& stream) {
   for (std::int64_t i = 0; i < count; ++i) positions = std::max<std::int64_t>(positions, tiles[i].positions);
   const std::int64_t splits = (positions + kSplit - 1) / kSplit;
   const int threads = stream.team().size();
+  if (threads > 1) reserve_partials(stream);  // with the first step, long before the first long context
   if (threads > 1 && splits > 1 && count * spec_.kv_heads <= kItemsPerThread * threads) {
     run_divided(stream, tiles, count, splits);
   } else {

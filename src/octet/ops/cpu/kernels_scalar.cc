@@ -106,12 +106,14 @@ void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t in
       for (int i = 0; i < kBlock; ++i) highest = std::fmax(highest, std::fabs(values[i]));
       // So small a block is zero; the reciprocal of its scale would overflow.
       const bool zero = !(highest > 1e-30f);
-      const float scale = zero ? 0.0f : highest / 127.0f;
-      const float inverse = zero ? 0.0f : 127.0f / highest;
+      const float scale = zero ? 0.0f : highest / kActivationLimit;
+      const float inverse = zero ? 0.0f : kActivationLimit / highest;
       std::int32_t sum = 0;
       for (int i = 0; i < kBlock; ++i) {
-        const auto quant = static_cast<std::int8_t>(std::lrintf(values[i] * inverse));
-        out[block].quants[i / kGroup][r][i % kGroup] = quant;
+        const auto quant = static_cast<std::int32_t>(std::lrintf(values[i] * inverse));
+        const std::int32_t high = (quant + kHighUnit / 2) >> kHighShift;
+        out[block].planes[0].quants[i / kGroup][r][i % kGroup] = static_cast<std::int8_t>(high);
+        out[block].planes[1].quants[i / kGroup][r][i % kGroup] = static_cast<std::int8_t>(quant - high * kHighUnit);
         sum += quant;
       }
       out[block].scale[r] = scale;
@@ -121,26 +123,63 @@ void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t in
   }
 }
 
-void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
-                     float* acc) {
-  std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-    const PanelBlock weights(type, panel, inputs, block);
-    const ActivationBlock& activations = in[block];
+// The quants of a block as 16-bit words, [pairs of inputs][lane][2]: the order in which the bytes lie, split in halves
+// of each 32-bit group.
+struct WideBlock {
+  std::int16_t quants[kBlock / 2][kPanel][2];
+};
+
+template <DType kType>
+void widen_block(const PanelBlock& block, WideBlock& out) {
+  for (int group = 0; group < kBlock / kGroup; ++group) {
     for (int lane = 0; lane < kPanel; ++lane) {
-      int quants[kBlock];
-      for (int i = 0; i < kBlock; ++i) quants[i] = weights.quant(type, i, lane);
-      const float scale = widen_f16(weights.scales[lane]);
-      for (int r = 0; r < rows; ++r) {
-        std::int32_t sum = 0;
-        for (int i = 0; i < kBlock; ++i) sum += quants[i] * activations.quants[i / kGroup][r][i % kGroup];
-        if (type == DType::kQ4_0) sum -= 8 * activations.sum[r];
-        float& total = acc[r * kPanel + lane];
-        total += static_cast<float>(sum) * (scale * activations.scale[r]);
-        if (type == DType::kQ4_1) total += widen_f16(weights.scales[kPanel + lane]) * activations.scaled_sum[r];
+      for (int i = 0; i < kGroup; ++i) {
+        out.quants[group * 2 + i / 2][lane][i % 2] =
+            static_cast<std::int16_t>(block.quant(kType, group * kGroup + i, lane));
       }
     }
   }
+}
+
+template <DType kType>
+void rows_times_panel(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows, float* acc) {
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
+    const PanelBlock weights(kType, panel, inputs, block);
+    const ActivationBlock& activations = in[block];
+    WideBlock wide;
+    widen_block<kType>(weights, wide);
+    float scales[kPanel], minima[kPanel] = {};
+    for (int lane = 0; lane < kPanel; ++lane) {
+      scales[lane] = widen_f16(weights.scales[lane]);
+      if (kType == DType::kQ4_1) minima[lane] = widen_f16(weights.scales[kPanel + lane]);
+    }
+    for (int r = 0; r < rows; ++r) {
+      std::int32_t sums[kPanel] = {};
+      for (int pair = 0; pair < kBlock / 2; ++pair) {
+        const std::int8_t* high = activations.planes[0].quants[pair / 2][r] + pair % 2 * 2;
+        const std::int8_t* low = activations.planes[1].quants[pair / 2][r] + pair % 2 * 2;
+        const auto first = static_cast<std::int16_t>(high[0] * kHighUnit + low[0]);
+        const auto second = static_cast<std::int16_t>(high[1] * kHighUnit + low[1]);
+        for (int lane = 0; lane < kPanel; ++lane) {
+          sums[lane] += wide.quants[pair][lane][0] * first + wide.quants[pair][lane][1] * second;
+        }
+      }
+      const std::int32_t zero = kType == DType::kQ4_0 ? 8 * activations.sum[r] : 0;
+      float* totals = acc + r * kPanel;
+      for (int lane = 0; lane < kPanel; ++lane) {
+        totals[lane] += static_cast<float>(sums[lane] - zero) * (scales[lane] * activations.scale[r]);
+        if (kType == DType::kQ4_1) totals[lane] += minima[lane] * activations.scaled_sum[r];
+      }
+    }
+  }
+}
+
+void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
+                     float* acc) {
+  std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
+  if (type == DType::kQ8_0) return rows_times_panel<DType::kQ8_0>(panel, inputs, in, rows, acc);
+  if (type == DType::kQ4_0) return rows_times_panel<DType::kQ4_0>(panel, inputs, in, rows, acc);
+  rows_times_panel<DType::kQ4_1>(panel, inputs, in, rows, acc);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Products of block types with int8 activations, with maddubs. Integer sums of a block are exact; each output then adds
-// block results in one ascending chain of fused multiply-adds.
+// Products of block types with activations in two planes of bytes, with maddubs. Integer sums of a block are exact;
+// each output then adds block results in one ascending chain of fused multiply-adds.
 #include <immintrin.h>
 
 #include "octet/ops/cpu/avx2.h"
@@ -8,9 +8,9 @@ namespace octet::ops::cpu::avx2 {
 namespace {
 
 // The four activations that one 32-bit word of weights meets, in every lane.
-inline __m256i group_of(const ActivationBlock& block, int group, int row) {
+inline __m256i group_of(const ActivationPlane& plane, int group, int row) {
   int word;
-  __builtin_memcpy(&word, block.quants[group][row], sizeof word);
+  __builtin_memcpy(&word, plane.quants[group][row], sizeof word);
   return _mm256_set1_epi32(word);
 }
 
@@ -20,12 +20,12 @@ inline __m256 load_scales(const std::uint16_t* scales, int half) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales) + half));
 }
 
-// sums[r][half] += the block's integer sums for 16 outputs.
+// sums[r][half] = the block's integer sums over one plane for 16 outputs.
 //
 // Four bit weights are 0 to 15: a pair of products is at most 3810 and eight of them fit 16 bits, so a whole block is
 // summed before it is widened.
 template <int kRows>
-inline void sum_nibbles(const PanelBlock& weights, const ActivationBlock& in, __m256i (&sums)[kRows][2]) {
+inline void sum_nibbles(const PanelBlock& weights, const ActivationPlane& in, __m256i (&sums)[kRows][2]) {
   const __m256i nibbles = _mm256_set1_epi8(15);
   const auto* quants = reinterpret_cast<const __m256i*>(weights.quants);
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
@@ -51,7 +51,7 @@ inline void sum_nibbles(const PanelBlock& weights, const ActivationBlock& in, __
 
 // Eight bit weights: their sign moves to the activations, which are never -128. A pair of products is at most 32512.
 template <int kRows>
-inline void sum_bytes(const PanelBlock& weights, const ActivationBlock& in, __m256i (&sums)[kRows][2]) {
+inline void sum_bytes(const PanelBlock& weights, const ActivationPlane& in, __m256i (&sums)[kRows][2]) {
   const __m256i ones = _mm256_set1_epi16(1);
   const auto* quants = reinterpret_cast<const __m256i*>(weights.quants);
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
@@ -69,22 +69,28 @@ inline void sum_bytes(const PanelBlock& weights, const ActivationBlock& in, __m2
 }
 
 template <DType kType, int kRows>
+inline void sum_plane(const PanelBlock& weights, const ActivationPlane& in, __m256i (&sums)[kRows][2]) {
+  if constexpr (kType == DType::kQ8_0) {
+    sum_bytes<kRows>(weights, in, sums);
+  } else {
+    sum_nibbles<kRows>(weights, in, sums);
+  }
+}
+
+template <DType kType, int kRows>
 void rows_times_panel(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, float* acc) {
   __m256 totals[kRows][2];
   for (int r = 0; r < kRows; ++r) totals[r][0] = totals[r][1] = _mm256_setzero_ps();
   for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
     const PanelBlock weights(kType, panel, inputs, block);
     const ActivationBlock& activations = in[block];
-    __m256i sums[kRows][2];
-    if constexpr (kType == DType::kQ8_0) {
-      sum_bytes<kRows>(weights, activations, sums);
-    } else {
-      sum_nibbles<kRows>(weights, activations, sums);
-    }
+    __m256i high[kRows][2], low[kRows][2];
+    sum_plane<kType, kRows>(weights, activations.planes[0], high);
+    sum_plane<kType, kRows>(weights, activations.planes[1], low);
     for (int half = 0; half < 2; ++half) {
       const __m256 scale = load_scales(weights.scales, half);
       for (int r = 0; r < kRows; ++r) {
-        __m256i sum = sums[r][half];
+        __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high[r][half], kHighShift), low[r][half]);
         if constexpr (kType == DType::kQ4_0) {
           sum = _mm256_sub_epi32(sum, _mm256_set1_epi32(activations.sum[r] * 8));
         }
@@ -129,6 +135,22 @@ inline std::int32_t sum_of(__m256i words) {
   return _mm_cvtsi128_si32(_mm_add_epi32(half, _mm_shuffle_epi32(half, 1)));
 }
 
+// Bytes of 32 words that fit them, in order.
+inline __m256i narrow_words(const __m256i (&words)[4]) {
+  const __m256i bytes =
+      _mm256_packs_epi16(_mm256_packs_epi32(words[0], words[1]), _mm256_packs_epi32(words[2], words[3]));
+  // Packing works within 128-bit halves; this puts the groups of four back in order.
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+inline void store_plane(__m256i bytes, int row, ActivationPlane& out) {
+  alignas(32) std::int8_t ordered[kBlock];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(ordered), bytes);
+  for (int group = 0; group < kBlock / kGroup; ++group) {
+    __builtin_memcpy(out.quants[group][row], ordered + group * kGroup, kGroup);
+  }
+}
+
 // One row's share of a block: 32 values.
 inline void quantize_block(const float* values, int row, ActivationBlock& out) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
@@ -141,21 +163,19 @@ inline void quantize_block(const float* values, int row, ActivationBlock& out) {
   const float largest = highest_of(highest);
   // So small a block is zero; the reciprocal of its scale would overflow.
   const bool zero = !(largest > 1e-30f);
-  const float scale = zero ? 0.0f : largest / 127.0f;
-  const __m256 inverse = _mm256_set1_ps(zero ? 0.0f : 127.0f / largest);
-  __m256i words[4];
-  for (int i = 0; i < 4; ++i) words[i] = _mm256_cvtps_epi32(_mm256_mul_ps(parts[i], inverse));
-  const __m256i pairs =
-      _mm256_packs_epi16(_mm256_packs_epi32(words[0], words[1]), _mm256_packs_epi32(words[2], words[3]));
-  // Packing works within 128-bit halves; this puts the groups of four back in order.
-  const __m256i quants = _mm256_permutevar8x32_epi32(pairs, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-  const __m256i ones = _mm256_set1_epi8(1);
-  const std::int32_t sum = sum_of(_mm256_madd_epi16(_mm256_maddubs_epi16(ones, quants), _mm256_set1_epi16(1)));
-  alignas(32) std::int8_t ordered[kBlock];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(ordered), quants);
-  for (int group = 0; group < kBlock / kGroup; ++group) {
-    __builtin_memcpy(out.quants[group][row], ordered + group * kGroup, kGroup);
+  const float scale = zero ? 0.0f : largest / kActivationLimit;
+  const __m256 inverse = _mm256_set1_ps(zero ? 0.0f : kActivationLimit / largest);
+  __m256i high[4], low[4];
+  __m256i total = _mm256_setzero_si256();
+  for (int i = 0; i < 4; ++i) {
+    const __m256i words = _mm256_cvtps_epi32(_mm256_mul_ps(parts[i], inverse));
+    high[i] = _mm256_srai_epi32(_mm256_add_epi32(words, _mm256_set1_epi32(kHighUnit / 2)), kHighShift);
+    low[i] = _mm256_sub_epi32(words, _mm256_slli_epi32(high[i], kHighShift));
+    total = _mm256_add_epi32(total, words);
   }
+  store_plane(narrow_words(high), row, out.planes[0]);
+  store_plane(narrow_words(low), row, out.planes[1]);
+  const std::int32_t sum = sum_of(total);
   out.scale[row] = scale;
   out.sum[row] = sum;
   out.scaled_sum[row] = scale * static_cast<float>(sum);

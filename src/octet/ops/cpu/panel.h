@@ -66,10 +66,20 @@ struct PanelBlock {
   }
 };
 
+// Activations are quantised to integers of at most kActivationLimit in size, split into two planes of bytes:
+// value = kHighUnit * high + low, with high in [-127, 127] and low in [-64, 63].
+constexpr int kPlanes = 2;
+constexpr int kHighUnit = 128;
+constexpr int kHighShift = 7;
+constexpr int kActivationLimit = 127 * kHighUnit;
+
 // Four rows of activations, quantised per row and block of 32 inputs: value = scale * quant. A tile with fewer rows
 // leaves the rest undefined.
-struct alignas(16) ActivationBlock {
+struct ActivationPlane {
   std::int8_t quants[kBlock / kGroup][kTile][kGroup];
+};
+struct alignas(16) ActivationBlock {
+  ActivationPlane planes[kPlanes];  // high, low
   float scale[kTile];
   float scaled_sum[kTile];  // scale * sum
   std::int32_t sum[kTile];  // of the quants
