@@ -167,6 +167,12 @@ std::vector<Flag> engine_flags(ServeFlags& f) {
        .target = &f.policy,
        .help = "who is next: first come, or lowest priority value",
        .choices = "fcfs,priority"},
+  };
+}
+
+std::vector<Flag> layout_flags(ServeFlags& f) {
+  constexpr std::string_view group = "layout";
+  return {
       {.names = "--tensor-parallel-size -tp",
        .group = group,
        .target = &f.tensor_parallel,
@@ -238,6 +244,7 @@ octet::FlagTable serve_flag_table(ServeFlags& flags) {
   octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
   table.add(server_flags(flags));
   table.add(engine_flags(flags));
+  table.add(layout_flags(flags));
   table.add_missing(octet::vllm_flags::kAll);
   return table;
 }
