@@ -88,6 +88,9 @@ function(octet_tests)
     add_dependencies(octet_${name}_test octet)
     add_test(NAME ${name} COMMAND octet_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
+  # tools/setup.sh test makes the environment with the client.
+  add_test(NAME e2e COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/openai_client_test.py $<TARGET_FILE:octet>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
 
 # fuzz/NAME_fuzz.cc becomes a libFuzzer program; its seed corpus is fuzz/corpus/NAME.

@@ -98,7 +98,7 @@ TEST(Serve, ServesAndPrintsACommandThatWorks) {
   EXPECT_EQ(::pclose(pipe), 0);
   const Json json = Json::parse(answer, nullptr, false);
   ASSERT_FALSE(json.is_discarded()) << command << "\n" << answer;
-  EXPECT_EQ(json["choices"][0]["token_ids"].size(), 16U);
+  EXPECT_EQ(json["choices"][0]["token_ids"].size(), 64U);
   process.signal(SIGTERM);
   EXPECT_EQ(process.wait(), std::optional(0));
 }
@@ -108,7 +108,7 @@ TEST(Serve, ExampleQuotesForTheShell) {
   const std::string curl = example_curl("http://[::1]:80", "it's", replica);
   EXPECT_EQ(curl,
             "curl -g http://[::1]:80/v1/completions -H 'Content-Type: application/json' -d "
-            R"('{"model":"it'\''s","prompt":[1,2,3],"return_token_ids":true,"temperature":0}')");
+            R"('{"model":"it'\''s","prompt":[1,2,3],"return_token_ids":true,"temperature":0,"max_tokens":64}')");
 }
 
 }  // namespace

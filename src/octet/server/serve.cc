@@ -239,6 +239,7 @@ std::string example_curl(const std::string& url, const std::string& name, const 
     body["return_token_ids"] = true;
   }
   body["temperature"] = 0;
+  body["max_tokens"] = 64;
   constexpr std::string_view kUnix = "unix:";
   const std::string target =
       url.starts_with(kUnix)
