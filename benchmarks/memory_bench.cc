@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/child_process.h"
+#include "benchmarks/default_model.h"
 #include "tests/support/http_client.h"
 #include "tests/support/request_mix.h"
 #include "tests/support/server_process.h"
@@ -51,12 +51,6 @@ bool fill_pool(const ServerProcess& server, int tokens) {
     if (http_post(server.port(), "/v1/completions", body).status != 200) return false;
   }
   return true;
-}
-
-std::string default_model() {
-  const ChildOutcome pulled = run_child({OCTET_PROGRAM, "pull", "smollm2"}, 600);
-  const std::string text = pulled.output.substr(0, pulled.output.find_last_not_of('\n') + 1);
-  return pulled.exit_code == 0 ? text.substr(text.rfind('\n') + 1) : "";
 }
 
 int fail(std::string_view what, const std::string& output) {

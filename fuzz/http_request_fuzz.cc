@@ -37,7 +37,7 @@ octet::server::Router make_router() {
   octet::server::Router router;
   for (const auto& [path, kind] :
        {std::pair{"/v1/chat/completions", ApiKind::kChat}, std::pair{"/v1/completions", ApiKind::kCompletion}}) {
-    router.add("POST", path, [kind = kind](octet::server::HttpRequest&& request, const auto&) {
+    router.add("POST", path, [kind](octet::server::HttpRequest&& request, const auto&) {
       return octet::server::Answer(parsed(kind, request.body));
     });
   }

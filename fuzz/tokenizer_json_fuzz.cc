@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::string text =
       octet::repair_utf8(cut == std::string_view::npos ? "Hello  the\n w\xC3\xB6rld 123 <bos> <|user|> \xF0\x9F\x98\x80"
-                                                       : input.substr(cut + 1));
+                                                       : input.substr(cut + 1, 256));
   const std::vector<TextSpan> spans = {{0, text.size() / 2, false}, {text.size() / 2, text.size(), true}};
   const auto rendered = (*tokenizer)->encode_rendered(text, spans);
   for (const bool parse : {false, true}) {

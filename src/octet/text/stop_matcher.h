@@ -13,9 +13,9 @@ class StopMatcher {
   explicit StopMatcher(std::vector<std::string> stops, bool include = false);
 
   struct Output {
-    std::string text;  // safe to give out
-    std::optional<std::string>
-        matched;  // the stop string that ended the stream: the earliest match, the longest complete one of those that start there
+    std::string text;                    // safe to give out
+    std::optional<std::string> matched;  // the stop string that ended the stream: the earliest match, the longest
+                                         // complete one of those that start there
   };
   // Holds back only the longest suffix that may still become a stop string, and never half a character. After a match
   // nothing more comes out.
