@@ -1,31 +1,13 @@
-// no.alloc.in.step, counted: this program's operator new is replaced by one that counts.
+// no.alloc.in.step, counted.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 
 #include "octet/engine/model_executor.h"
 #include "octet/engine/scheduler.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/null_executor.h"
 #include "tests/support/tiny_executor.h"
-
-namespace {
-std::atomic<std::int64_t> allocations = 0;
-
-void* counted(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace octet::engine {
 namespace {
@@ -52,9 +34,9 @@ TEST(Invariants, NoAllocInStep) {
     // Warm-up: prefills, and decodes until the largest plan was seen (every sequence takes a block in one step).
     while (tokens < 100 * kSequences) step();
 
-    const std::int64_t before = allocations.load(), tokens_before = tokens;
+    const std::int64_t before = testing::allocation_count(), tokens_before = tokens;
     for (int i = 0; i < 500; ++i) step();
-    EXPECT_EQ(allocations.load() - before, 0) << "with " << depth << " steps in flight";
+    EXPECT_EQ(testing::allocation_count() - before, 0) << "with " << depth << " steps in flight";
     EXPECT_EQ(tokens - tokens_before, 500 * kSequences);
     EXPECT_EQ(scheduler.check_integrity(), "");
   }
@@ -97,11 +79,11 @@ TEST(Invariants, NoAllocInStepOfAModel) {
       }
       // A sequence takes its own memory when it is admitted.
       while (scheduler.counts().waiting > 0) ASSERT_TRUE(step());
-      const std::int64_t before = allocations.load();
+      const std::int64_t before = testing::allocation_count();
       int steps = 0;
       while (scheduler.counts().running == kSequences && step()) ++steps;
       if (counted) {
-        EXPECT_EQ(allocations.load() - before, 0) << threads << " threads, " << steps << " steps";
+        EXPECT_EQ(testing::allocation_count() - before, 0) << threads << " threads, " << steps << " steps";
       }
       EXPECT_GT(steps, 50);
       while (step()) {

@@ -1,35 +1,14 @@
 // no.alloc.in.step at the level of the model: a forward pass takes no memory from the heap once it has run before.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
+#include "tests/support/allocation_count.h"
 #include "tests/support/model_driver.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_model.h"
-
-namespace {
-std::atomic<long> allocations = 0;
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++allocations;
-  void* memory = nullptr;
-  if (::posix_memalign(&memory, static_cast<std::size_t>(alignment), size) == 0) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace octet::models {
 namespace {
@@ -45,18 +24,18 @@ TEST(Allocation, NoneInAForwardPassOnceWarm) {
     std::iota(tokens.begin(), tokens.end(), 3);
     driver.run(0, tokens, 64);  // the largest step: back ends may size their scratch memory
 
-    long before = 0, during = 0;
+    std::int64_t before = 0, during = 0;
     int passes = 0;
-    driver.before_forward = [&] { before = allocations; };
+    driver.before_forward = [&] { before = testing::allocation_count(); };
     driver.after_forward = [&] {
-      during += allocations - before;
+      during += testing::allocation_count() - before;
       ++passes;
     };
     driver.run(1, tokens, 30);
     driver.run(2, tokens, 1);
     EXPECT_EQ(during, 0) << architecture;
     EXPECT_EQ(passes, 3 + 64);
-    EXPECT_GT(allocations, before);  // the counter counts
+    EXPECT_GT(testing::allocation_count(), before);  // the counter counts
   }
 }
 
