@@ -130,7 +130,7 @@ TEST(Ops01, PortThatIsNone) {
 }
 
 TEST(StartUp, ProbesAreAnsweredWhileItLoads) {
-  ServerProcess server(slow_start("256"));
+  ServerProcess server(slow_start("128"));
   ASSERT_TRUE(server.listens()) << server.output();
   const HttpReply ready = http_get(server.port(), "/ready");
   EXPECT_EQ(http_get(server.port(), "/version").status, 200);
