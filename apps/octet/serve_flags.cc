@@ -120,12 +120,12 @@ std::vector<Flag> engine_flags(ServeFlags& f) {
        .target = &f.threads,
        .help = "threads of the model",
        .fallback = "the cores that the process may use",
-       .min = 0,
+       .min = 1,
        .max = 4096},
       {.names = "--gpu-memory-utilization --device-memory-utilization",
        .group = group,
        .target = &f.memory_share,
-       .help = "share of the free memory (under the cgroup's limit) for weights and KV cache",
+       .help = "share of the memory that the weights leave free (under the cgroup's limit) for the KV cache",
        .min = 0.01,
        .max = 1},
       {.names = "--kv-cache-memory-bytes",
@@ -275,7 +275,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
     OCTET_TRY(replica.chat_template, read_template(*f.chat_template));
   }
   replica.dtype = dtype_name(f.dtype);
-  replica.threads = static_cast<int>(f.threads);
+  replica.threads = static_cast<int>(f.threads.value_or(0));
   replica.kv_cache_bytes = f.kv_cache_bytes;
   replica.memory_share = f.memory_share;
   replica.block_size = static_cast<std::int32_t>(f.block_size);

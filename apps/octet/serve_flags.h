@@ -15,7 +15,8 @@ struct ServeFlags {
   std::optional<std::string> tokenizer, chat_template, uds;
   std::optional<std::string> max_model_len, distributed_backend;
   std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", log_level = "info", config;
-  std::int64_t port = 8000, max_num_seqs = 64, max_queued = 1024, block_size = 16, seed = 0, threads = 0;
+  std::int64_t port = 8000, max_num_seqs = 64, max_queued = 1024, block_size = 16, seed = 0;
+  std::optional<std::int64_t> threads;
   std::int64_t header_bytes = 65536, header_count = 256, body_bytes = std::int64_t{64} << 20;
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
   std::optional<std::int64_t> max_batched_tokens, kv_cache_bytes;

@@ -214,6 +214,7 @@ Result<> Loader::start() {
   if (options_.max_num_batched_tokens) {
     time_step(*executor, limits, limits.min_rows, clock);
   } else {
+    log_info("measuring how many tokens a step may take (--max-num-batched-tokens sets it and skips this)");
     step_rows = choose_step_rows(*executor, limits, clock);
   }
   announce(step_rows);

@@ -330,7 +330,7 @@ ApiResult<Json> parse_body(std::string_view body) {
   auto parsed = parse_json(body, limits, &error_at);
   if (parsed) return *std::move(parsed);
   const std::string place = error_at > 0 ? std::to_string(error_at) : std::string();
-  return std::unexpected(bad_form(place, fmt::format("the body is no valid JSON: {}", parsed.error().message)));
+  return std::unexpected(bad_form(place, fmt::format("the body: {}", parsed.error().message)));
 }
 
 }  // namespace octet::server
