@@ -16,7 +16,9 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
     return fail(ErrorCode::kIo, "{}: {}", path.string(), error.message());
   }
   if (!std::filesystem::exists(status)) {
-    return fail(ErrorCode::kNotFound, "{}: no such model folder or GGUF file (models are not fetched from a hub: download the files first)", path.string());
+    return fail(ErrorCode::kNotFound,
+                "{}: no such model folder or GGUF file (models are not fetched from a hub: download the files first)",
+                path.string());
   }
   return std::filesystem::is_directory(status) ? open_folder(path) : open_gguf(path);
 }
