@@ -1,6 +1,7 @@
 // Streams: STR-01, STR-02, STR-04, and failures in their midst.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 #include <thread>
 
@@ -42,9 +43,11 @@ struct Stream {
   }
 };
 
-Stream read_stream(HttpClient& client) {
+// begun: called once the head has come.
+Stream read_stream(HttpClient& client, const std::function<void()>& begun = [] {}) {
   Stream stream;
   stream.head = client.read_head();
+  begun();
   while (const auto event = client.next_event()) {
     EXPECT_FALSE(stream.done) << "behind [DONE]: " << *event;
     if (*event == "[DONE]") {
@@ -143,7 +146,9 @@ TEST(Str01, ChoicesAndPromptsAreToldApart) {
 // Bytes, but the text of the token behind `good_tokens` others cannot be made.
 class FailingTokenizer final : public text::Tokenizer {
  public:
-  explicit FailingTokenizer(int good_tokens) : good_tokens_(good_tokens) {}
+  // The failure waits for may_fail.
+  explicit FailingTokenizer(int good_tokens, std::shared_future<void> may_fail = {})
+      : good_tokens_(good_tokens), may_fail_(std::move(may_fail)) {}
 
   Result<std::vector<text::TokenId>> encode(std::string_view text, const text::EncodeOptions& options) const override {
     return bytes_->encode(text, options);
@@ -156,7 +161,7 @@ class FailingTokenizer final : public text::Tokenizer {
     return bytes_->decode(ids, skip_special);
   }
   std::unique_ptr<text::DecodeStream> start_decoding(bool) const override {
-    return std::make_unique<Decoding>(good_tokens_);
+    return std::make_unique<Decoding>(good_tokens_, may_fail_);
   }
   text::TokenId vocabulary_size() const override { return bytes_->vocabulary_size(); }
   std::optional<std::string> token(text::TokenId id) const override { return bytes_->token(id); }
@@ -165,16 +170,21 @@ class FailingTokenizer final : public text::Tokenizer {
 
  private:
   struct Decoding final : text::DecodeStream {
-    explicit Decoding(int tokens) : left(tokens) {}
+    Decoding(int tokens, std::shared_future<void> gate) : left(tokens), may_fail(std::move(gate)) {}
     void push(text::TokenId id, std::string& out) override {
-      if (left-- == 0) throw std::runtime_error("no text for this token");
+      if (left-- == 0) {
+        if (may_fail.valid()) may_fail.wait_for(std::chrono::seconds(60));
+        throw std::runtime_error("no text for this token");
+      }
       out += static_cast<char>(id);
     }
     void finish(std::string&) override {}
     int left;
+    std::shared_future<void> may_fail;
   };
   std::unique_ptr<text::Tokenizer> bytes_ = octet::testing::make_byte_tokenizer();
   int good_tokens_;
+  std::shared_future<void> may_fail_;
 };
 
 std::unique_ptr<engine::Executor> null_executor() {
@@ -188,11 +198,13 @@ std::unique_ptr<engine::Executor> null_executor() {
 // The engine decodes up to 8 tokens of the prompt before those that it gives out.
 TEST(Str01, FailureInTheMiddleIsNoNormalEnd) {
   TestServerOptions options;
-  options.other_tokenizer = std::make_unique<FailingTokenizer>(8 + 5);
+  std::promise<void> begun;
+  options.other_tokenizer = std::make_unique<FailingTokenizer>(8 + 5, begun.get_future().share());
   TestServer server(std::move(options));
   HttpClient client(server.port());
   client.post("/v1/chat/completions", chat(R"(,"max_tokens":1000)"));
-  const Stream stream = read_stream(client);
+  // Before its head is out, a failure would be a status.
+  const Stream stream = read_stream(client, [&] { begun.set_value(); });
   EXPECT_EQ(stream.head.status, 200);
   EXPECT_FALSE(stream.done);
   ASSERT_EQ(stream.events.size(), 7U);
