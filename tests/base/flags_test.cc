@@ -211,7 +211,8 @@ TEST_F(FlagsConfig, ErrorsNameFileAndFlag) {
     EXPECT_THAT(message, HasSubstr(path_)) << text;
     EXPECT_THAT(message, HasSubstr(expected)) << text;
   }
-  EXPECT_THAT(parse(options, {"--config", path_ + ".none"}), HasSubstr(path_ + ".none"));
+  EXPECT_THAT(parse(options, {"--config", path_ + ".none"}), HasSubstr("--config: " + path_ + ".none: "));
+  EXPECT_EQ(parse(options, {"--port"}), "--port: a value is missing");
 }
 
 TEST(ParseSize, ReadsWholeNumbers) {

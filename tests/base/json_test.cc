@@ -16,6 +16,10 @@ TEST(ParseJson, NamesADuplicateKey) {
   auto parsed = parse_json(R"({"a":1,"b":{"c":1,"c":2}})");
   ASSERT_FALSE(parsed);
   EXPECT_NE(parsed.error().message.find("\"c\""), std::string::npos);
+  const std::string key(100'000, 'k');
+  parsed = parse_json(fmt::format(R"({{"{0}":1,"{0}":2}})", key));
+  ASSERT_FALSE(parsed);
+  EXPECT_LT(parsed.error().message.size(), 200U);
 }
 
 TEST(ParseJson, NamesTheKeyOfABrokenValue) {

@@ -216,6 +216,17 @@ TEST(HttpServer, NotHttpIsRefused) {
   }
 }
 
+TEST(HttpServer, ABodyOfUnknownCodingIsNoRequest) {
+  TestServer server;
+  for (const std::string_view coding : {"gzip", "xchunked", "gzip, chunked", "identity"}) {
+    HttpClient client(server.port());
+    client.send(fmt::format("POST /nope HTTP/1.1\r\nTransfer-Encoding: {}\r\n\r\n", coding));
+    client.send("GET /health HTTP/1.1\r\n\r\n");
+    EXPECT_EQ(client.read().status, 501) << coding;
+    EXPECT_TRUE(client.at_end()) << coding;
+  }
+}
+
 TEST(HttpServer, ServesOnSeveralThreads) {
   TestServerOptions options;
   options.io_threads = 3;
@@ -245,9 +256,19 @@ TEST(HttpServer, DrainFinishesWhatRunsAndClosesTheRest) {
   EXPECT_EQ(idle.read().status, 200);
   running.post("/v1/completions", R"({"prompt":"a","max_tokens":100,"stream":true})");
   EXPECT_EQ(running.read_head().status, 200);
+  HttpClient half_head(server.port()), half_body(server.port());
+  half_head.send("POST /v1/completions HTTP/1.1\r\nHo");
+  half_body.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+  EXPECT_TRUE(eventually([&] { return server.http().busy_connections() == 3; }));
   server.service().begin_drain();
   server.http().drain();
   EXPECT_TRUE(idle.at_end());
+  for (HttpClient* half : {&half_head, &half_body}) {
+    const HttpReply refused = half->read();
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_EQ(refused.header("retry-after"), "5");
+  }
+  EXPECT_TRUE(eventually([&] { return server.http().busy_connections() == 1; }));
   EXPECT_TRUE(eventually([&] { return !HttpClient(server.port()).connected(); }));
   EXPECT_FALSE(server.http().wait_idle(std::chrono::steady_clock::now()));
   std::string last;

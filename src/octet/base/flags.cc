@@ -290,6 +290,9 @@ Result<> FlagTable::parse(std::span<const std::string> arguments) {
   try {
     std::ranges::reverse(words);
     app.parse(words);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string_view text = error.what();
+    return fail(ErrorCode::kInvalid, "{}: a value is missing", text.substr(0, text.find(':')));
   } catch (const CLI::ParseError& error) {
     return fail(ErrorCode::kInvalid, "{}", error.what());
   }

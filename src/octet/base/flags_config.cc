@@ -45,8 +45,7 @@ std::vector<std::string> values_of(const YAML::Node& node, bool list) {
   return values;
 }
 
-Result<std::vector<std::pair<std::string, YAML::Node>>> load(const std::string& path) {
-  OCTET_TRY(auto text, read_file(path, kMaxConfigBytes));
+Result<std::vector<std::pair<std::string, YAML::Node>>> load(const std::string& text) {
   std::vector<std::pair<std::string, YAML::Node>> entries;
   try {
     YAML::Node root = YAML::Load(text);
@@ -61,7 +60,9 @@ Result<std::vector<std::pair<std::string, YAML::Node>>> load(const std::string& 
 }  // namespace
 
 Result<> FlagTable::read_config(const std::string& path) {
-  auto entries = load(path);
+  auto text = read_file(path, kMaxConfigBytes);
+  if (!text) return within("--config", std::move(text).error());
+  auto entries = load(*text);
   if (!entries) return within(path, std::move(entries).error());
   for (const auto& [key, node] : *entries) {
     std::string name = "--" + key;

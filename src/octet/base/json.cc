@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kMaxKeyShown = 100;
 
+std::string shown(const std::string& key) { return repair_utf8(key.substr(0, kMaxKeyShown)); }
+
 // Builds a value from the parser's events; stops at the first limit that is passed.
 class LimitedBuilder : public nlohmann::json_sax<Json> {
  public:
@@ -33,7 +35,7 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
     if (!count()) return false;
     Level& top = stack_.back();
     if (!limits_.allow_duplicate_keys && !top.keys.insert(name).second) {
-      return stop(fmt::format("duplicate key \"{}\"", name));
+      return stop(fmt::format("duplicate key \"{}\"", shown(name)));
     }
     top.key = std::move(name);
     return true;
@@ -42,7 +44,7 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
     std::string at;
     if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().key.empty()) {
-      at = fmt::format(", at the value of \"{}\"", repair_utf8(stack_.back().key.substr(0, kMaxKeyShown)));
+      at = fmt::format(", at the value of \"{}\"", shown(stack_.back().key));
     }
     error_at_ = position;
     return stop(fmt::format("not valid JSON at byte {}{}", position, at));

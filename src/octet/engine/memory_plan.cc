@@ -23,7 +23,9 @@ Result<std::int64_t> wanted_context(const MemoryDemand& demand) {
 
 Result<std::int64_t> pool_bytes(const MemoryDemand& demand) {
   if (demand.model_bytes >= demand.free_bytes) {
-    return fail(ErrorCode::kExhausted, "the model takes {}, but only {} of memory is free",
+    return fail(ErrorCode::kExhausted,
+                "the model and the buffers of its largest step take {}, but only {} of memory is free; "
+                "--max-num-batched-tokens and --max-num-seqs set the step's size",
                 format_bytes(demand.model_bytes), format_bytes(demand.free_bytes));
   }
   const std::int64_t left = demand.free_bytes - demand.model_bytes;

@@ -42,7 +42,9 @@ Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& op
                                                         const formats::Checkpoint& checkpoint) {
   if (options.tokenizer) {
     const bool folder = std::filesystem::is_directory(*options.tokenizer);
-    return read_tokenizer(folder ? *options.tokenizer / "tokenizer.json" : *options.tokenizer);
+    auto tokenizer = read_tokenizer(folder ? *options.tokenizer / "tokenizer.json" : *options.tokenizer);
+    if (!tokenizer) return within("--tokenizer", std::move(tokenizer).error());
+    return tokenizer;
   }
   if (checkpoint.gguf() != nullptr) {
     auto tokenizer = text::Tokenizer::from_gguf(*checkpoint.gguf());

@@ -19,7 +19,8 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using SteadyTime = std::chrono::steady_clock;
 
-constexpr std::size_t kLingerBytes = std::size_t{4} << 20;    // read and thrown away after an error
+constexpr std::size_t kLingerBytes = std::size_t{4} << 20;  // read and thrown away after an error
+constexpr int kRetrySeconds = 5;
 constexpr std::size_t kKeptCapacity = std::size_t{16} << 10;  // larger buffers are given back between requests
 
 // The Date header, made once per second and thread.
@@ -187,12 +188,12 @@ asio::awaitable<bool> Connection::read_request() {
       const HttpParser::State state = parser.feed(input_);
       set_busy(true);
       if (state == HttpParser::State::kFailed) {
-        co_await refuse(parser.failure().status, parser.failure().message);
+        co_await refuse(http_error(parser.failure().status, parser.failure().message));
         co_return false;
       }
       set_arriving(state == HttpParser::State::kBody ? parser.body_size() : 0);
       if (server_.arriving > limits.arriving_bytes) {
-        co_await refuse(503, "too many large requests are being received");
+        co_await refuse(unavailable("too many large requests are being received", kRetrySeconds));
         co_return false;
       }
       if (state == HttpParser::State::kDone) {
@@ -209,9 +210,15 @@ asio::awaitable<bool> Connection::read_request() {
       seen = input_.size();
     }
     if (ended_ || failed_) co_return false;
-    if (thread_.draining && parser.state() == HttpParser::State::kStart) co_return false;
+    if (thread_.draining) {
+      // The rest of a request could only be refused, and a slow client must not hold up the end.
+      const bool begun = parser.state() != HttpParser::State::kStart;
+      if (begun) co_await refuse(unavailable("the server is shutting down", kRetrySeconds));
+      co_return false;
+    }
     if (SteadyTime::now() >= deadline) {
-      if (parser.state() != HttpParser::State::kStart) co_await refuse(408, "the request did not arrive in time");
+      if (parser.state() != HttpParser::State::kStart)
+        co_await refuse(http_error(408, "the request did not arrive in time"));
       co_return false;
     }
     if (input_.size() == seen) {
@@ -299,11 +306,12 @@ asio::awaitable<bool> Connection::write_out() {
   co_return true;
 }
 
-asio::awaitable<void> Connection::refuse(int status, std::string message) {
-  const HttpResponse response = error_response(http_error(status, std::move(message)));
+asio::awaitable<void> Connection::refuse(ApiError error) {
+  const HttpResponse response = error_response(error);
   append_head(response, false, false);
   output_ += response.body;
   linger_ = co_await write_out();
+  set_busy(false);
 }
 
 // Closing with unread bytes would reset the connection and may take the answer with it.

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "octet/server/api_error.h"
 #include "octet/server/http_message.h"
 #include "octet/server/reply.h"
 
@@ -79,7 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer();
   boost::asio::awaitable<bool> answer_reply(bool keep_alive);
   boost::asio::awaitable<bool> write_out();
-  boost::asio::awaitable<void> refuse(int status, std::string message);
+  boost::asio::awaitable<void> refuse(ApiError error);
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<void> wait(Time deadline);
 

@@ -71,6 +71,7 @@ class HttpParser::Messages final : public http::basic_parser<true> {
 
   HttpRequest request;
   bool too_many_headers = false;
+  bool unknown_coding = false;
 
  private:
   void on_request_impl(http::verb, beast::string_view method, beast::string_view target, int version,
@@ -98,7 +99,14 @@ class HttpParser::Messages final : public http::basic_parser<true> {
     }
     request.headers.emplace_back(lower({name.data(), name.size()}), std::string(value.data(), value.size()));
   }
-  void on_header_impl(beast::error_code&) override {}
+  // Beast takes an unknown coding for an empty body, and would read the body as the next request.
+  void on_header_impl(beast::error_code& ec) override {
+    for (const auto& [name, value] : request.headers) {
+      if (name != "transfer-encoding" || lower(value) == "chunked") continue;
+      unknown_coding = true;
+      ec = http::error::bad_transfer_encoding;
+    }
+  }
   void on_body_init_impl(const boost::optional<std::uint64_t>&, beast::error_code&) override {}
   std::size_t on_body_impl(beast::string_view body, beast::error_code&) override {
     request.body.append(body.data(), body.size());
@@ -148,6 +156,8 @@ void HttpParser::fail(std::string_view reason, bool header_limit, bool body_limi
   state_ = State::kFailed;
   if (messages_->too_many_headers) {
     failure_ = {431, fmt::format("more than the limit of {} header fields", limits_.header_count)};
+  } else if (messages_->unknown_coding) {
+    failure_ = {501, "the only Transfer-Encoding taken is chunked"};
   } else if (header_limit) {
     failure_ = {431, fmt::format("request line and headers exceed the limit of {} bytes", limits_.header_bytes)};
   } else if (body_limit) {

@@ -49,11 +49,13 @@ class Preparation {
     }
     const std::int64_t sequences =
         request_.choices * std::max<std::int64_t>(1, static_cast<std::int64_t>(request_.prompts.size()));
-    const std::int64_t waiting = replica_.engine->config().scheduler.max_waiting;
-    if (sequences > waiting) {
-      return std::unexpected(
-          bad_value({}, fmt::format("prompts and n ask for {} sequences; the queue holds {}", sequences, waiting)));
+    const engine::SchedulerConfig& scheduler = replica_.engine->config().scheduler;
+    const std::int64_t places = std::int64_t{scheduler.max_sequences} + scheduler.max_waiting;
+    if (sequences > places) {
+      return std::unexpected(bad_value(
+          {}, fmt::format("prompts and n ask for {} sequences; {} may run and wait here", sequences, places)));
     }
+    OCTET_TRY_VOID(check_ids(request_.sampling.stop_token_ids, "stop_token_ids"));
     return {};
   }
 
@@ -118,6 +120,7 @@ class Preparation {
 
   ApiResult<engine::Request> engine_request(std::vector<text::TokenId> prompt) const {
     if (prompt.empty()) return std::unexpected(bad_value("prompt", "the prompt has no tokens"));
+    OCTET_TRY_VOID(check_ids(prompt, "prompt"));
     OCTET_TRY(const std::int32_t limit, max_tokens(prompt.size()));
     engine::Request out;
     out.prompt = std::move(prompt);
@@ -136,6 +139,16 @@ class Preparation {
   }
 
  private:
+  ApiResult<> check_ids(const std::vector<text::TokenId>& ids, const std::string& param) const {
+    const std::int32_t vocabulary = replica_.engine->config().vocabulary_size;
+    for (const text::TokenId id : ids) {
+      if (id >= 0 && id < vocabulary) continue;
+      return std::unexpected(
+          bad_value(param, fmt::format("{}: token id {} is outside the vocabulary of {}", param, id, vocabulary)));
+    }
+    return {};
+  }
+
   // Refuses by size what cannot fit, before time goes into tokenizing it.
   ApiResult<> check_text(std::string_view text) const {
     const std::size_t limit = static_cast<std::size_t>(replica_.max_model_len) * longest_token_;

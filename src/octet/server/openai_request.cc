@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMaxJsonValues = 4'000'000;
 constexpr std::size_t kMaxFields = 1024;     // of a body
 constexpr std::size_t kMaxStops = 16;        // stop strings
+constexpr std::size_t kMaxStopBytes = 4096;  // of one stop string; every sequence has copies
 constexpr std::size_t kMaxStopIds = 1024;    // stop token ids
 constexpr std::size_t kMaxPrompts = 1024;    // prompts of one completions request
 constexpr std::int64_t kMaxChoices = 128;    // n
@@ -136,6 +137,11 @@ void parse_stops(JsonFields& fields, engine::SamplingParams& sampling) {
   }
   if (std::ranges::find(sampling.stop, "") != sampling.stop.end()) {
     fields.fail_value("stop", "stop: a stop string must not be empty");
+  }
+  for (const std::string& stop : sampling.stop) {
+    if (stop.size() > kMaxStopBytes) {
+      fields.fail_value("stop", fmt::format("stop: at most {} bytes in a string, got {}", kMaxStopBytes, stop.size()));
+    }
   }
   const auto ids = fields.integers("stop_token_ids");
   if (ids.size() > kMaxStopIds) {
