@@ -127,7 +127,7 @@ std::vector<Flag> engine_flags(ServeFlags& f) {
        .target = &f.memory_share,
        .help = "share of the memory that the weights leave free (under the cgroup's limit) for the KV cache",
        .min = 0.01,
-       .max = 1},
+       .max = 0.99},
       {.names = "--kv-cache-memory-bytes",
        .group = group,
        .target = &f.kv_cache_bytes,
