@@ -122,15 +122,15 @@ TEST_P(GgufGolden, Float32EqualsReference) {
   }
 }
 
-// Integer paths round activations as llama.cpp does, so they are held to the noise that it shows on the same file.
+// Tokens are compared where the reference's margin is above the noise that llama.cpp shows on the same file.
 TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
   const GoldenModel golden = testing::read_golden_gguf(path());
   const double noise = 1.5 * golden.peer_max_difference;
   for (const std::string& isa : testing::available_isas()) {
     SCOPED_TRACE(isa);
     const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, noise);
-    EXPECT_TRUE(outcome.difference.nmse() <= 1e-4 || outcome.difference.largest() <= noise)
-        << "nmse " << outcome.difference.nmse() << ", largest " << outcome.difference.largest();
+    EXPECT_LE(outcome.difference.nmse(), 1e-4);
+    EXPECT_LE(outcome.difference.largest(), 0.8);
     EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
     EXPECT_EQ(outcome.wrong_tokens, "");
     EXPECT_GT(outcome.tokens, 0);
