@@ -3,4 +3,5 @@
 #pragma once
 
 int pull_command(int argc, char** argv);
+int run_command(int argc, char** argv);
 int serve_command(int argc, char** argv);

@@ -10,6 +10,7 @@ namespace octet::testing {
 void write_chat_model(const std::filesystem::path& folder) {
   TinyModelSpec spec;
   spec.eos_token = kByteEos;
+  spec.max_positions = 131072;  // a reply without end lasts long enough to be stopped
   make_tiny_model(spec).write(folder);
   std::ofstream(folder / "tokenizer.json") << byte_tokenizer_json();
   std::ofstream(folder / "chat_template.jinja")
