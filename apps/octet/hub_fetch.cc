@@ -182,7 +182,7 @@ void Fetcher::work() {
   }
 }
 
-// Nothing: all is done. A task without a blob: others have it all for now.
+// Nothing: all is done. A task without a blob: the rest is with other workers or processes.
 std::optional<Fetcher::Task> Fetcher::next_task() {
   std::unique_lock lock(mutex_);
   if (done_ == blobs_.size()) return std::nullopt;

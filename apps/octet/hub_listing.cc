@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "octet/base/edit_distance.h"
 #include "octet/base/json.h"
 
 namespace octet::hub {
@@ -84,6 +85,30 @@ Result<Listing> read_listing(const std::string& text) {
   return listing;
 }
 
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return text;
+}
+
+// " (did you mean ORG/NAME?)": the nearest name among the owner's models, where one is near; else nothing.
+std::string suggestion(Connection& connection, const Settings& settings, const std::string& repository) {
+  const std::string owner = repository.substr(0, repository.find('/'));
+  const std::string url = fmt::format("{}/api/models?author={}&limit=1000", settings.endpoint, owner);
+  const auto reply = connection.get(url, kMaxListingBytes);
+  if (!reply || reply->status != 200) return {};
+  const auto models = parse_json(reply->body);
+  if (!models || !models->is_array()) return {};
+  std::string nearest;
+  std::size_t best = repository.size() / 4 + 1;
+  for (const Json& model : *models) {
+    const std::string name = model.is_object() ? text_of(model, "id") : std::string();
+    if (!is_repository_name(name)) continue;
+    const std::size_t distance = edit_distance(lower(name), lower(repository));
+    if (distance < best) best = distance, nearest = name;
+  }
+  return nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest);
+}
+
 }  // namespace
 
 bool is_repository_name(std::string_view name) {
@@ -117,6 +142,9 @@ Error hub_error(const Reply& reply, const Settings& settings, const std::string&
     return {ErrorCode::kNotFound,
             fmt::format("{} has no revision '{}': {}/branches lists them", repository, revision, page)};
   }
+  if (denied && reply.error_message.find("disabled") != std::string::npos) {
+    return {ErrorCode::kUnsupported, fmt::format("{}: {}", page, reply.error_message)};
+  }
   const bool wrong_token = denied && has_token && reply.error_code.empty();
   if (wrong_token) {
     return {ErrorCode::kInvalid, fmt::format("{} refuses the token of {} ({}): {} shows valid ones", settings.endpoint,
@@ -136,7 +164,12 @@ Result<Listing> list_repository(Connection& connection, const Settings& settings
   const std::string url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", settings.endpoint, repository,
                                       url_encoded(revision, false));
   OCTET_TRY(const Reply reply, connection.get(url, kMaxListingBytes));
-  if (reply.status != 200) return std::unexpected(hub_error(reply, settings, repository, revision));
+  if (reply.status != 200) {
+    Error error = hub_error(reply, settings, repository, revision);
+    const bool no_such_name = error.code == ErrorCode::kNotFound && reply.error_code != "RevisionNotFound";
+    if (no_such_name) error.message += suggestion(connection, settings, repository);
+    return std::unexpected(std::move(error));
+  }
   auto listing = read_listing(reply.body);
   if (!listing) return within(url, std::move(listing).error());
   return listing;

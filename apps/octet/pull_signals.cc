@@ -38,6 +38,12 @@ Result<std::optional<FileLock>> FileLock::try_take(const std::filesystem::path& 
   if (lock.descriptor_ < 0) return system_failure(path);
   while (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return std::nullopt;
+    if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK) {
+      return fail(ErrorCode::kUnsupported,
+                  "{}: this file system has no locks, without which programs that share a "
+                  "cache would spoil each other's files: use a cache on another one",
+                  path.string());
+    }
     if (errno != EINTR) return system_failure(path);
   }
   return lock;

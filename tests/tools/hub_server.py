@@ -87,6 +87,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         parts = [urllib.parse.unquote(part) for part in raw.strip("/").split("/")]
         if self.server.role == "elsewhere":
             return self.send_file((ROOT / "repositories" / "/".join(parts[1:])).read_bytes(), fault)
+        if parts == ["api", "models"]:
+            return self.send_models(urllib.parse.parse_qs(urllib.parse.urlparse(self.path).query)["author"][0])
         if parts[:2] == ["api", "models"]:
             return self.send_listing("/".join(parts[2:4]), parts[5], token)
         repository, name = "/".join(parts[:2]), "/".join(parts[4:])
@@ -133,7 +135,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": entry["size"], "pointerSize": 130}
             siblings.append(entry)
         siblings += rules.get("extra", [])
-        body = json.dumps({"id": repository, "sha": commit, "siblings": siblings}).encode()
+        self.send_json({"id": repository, "sha": commit, "siblings": siblings})
+
+    def send_models(self, owner):
+        self.send_json([{"id": f"{owner}/{p.name}"} for p in (ROOT / "repositories" / owner).glob("*")])
+
+    def send_json(self, value):
+        body = json.dumps(value).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

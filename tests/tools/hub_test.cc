@@ -238,7 +238,10 @@ TEST_F(Hub, GatedSaysWhatToDo) {
 TEST_F(Hub, UnknownRepositoryIsOneLine) {
   const ChildResult result = pull({"org/nmae"});
   EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("no repository 'org/nmae'"), HasSubstr("HF_TOKEN")));
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("no repository 'org/nmae'"), HasSubstr("HF_TOKEN"), HasSubstr("did you mean org/name?")));
+  EXPECT_THAT(pull({"org/entirely-other"}).err, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(pull({"grO/name"}).err, AllOf(HasSubstr("no repository 'grO/name'"), Not(HasSubstr("did you mean"))));
   EXPECT_FALSE(fs::exists(home_.path() / "hub" / "models--org--nmae"));
 }
 
