@@ -173,6 +173,25 @@ TEST(Bpe, UnknownCharactersBecomeTheUnknownTokenOrNothing) {
   EXPECT_FALSE(Bpe::make(config));
 }
 
+TEST(Bpe, ByteFallbackStandsForCharactersWithAllTheirBytes) {
+  BpeConfig config{.vocabulary = {{"a", 0}, {"?", 1}, {"<0xC3>", 2}, {"<0xA9>", 3}, {"<0x62>", 4}},
+                   .unknown = "?",
+                   .fuse_unknown = true,
+                   .byte_fallback = true};
+  const auto bpe = Bpe::make(config).value();
+  const auto encoded = [&](std::string text) {
+    Pieces pieces{.text = std::move(text)};
+    pieces.ranges = {{0, pieces.text.size()}};
+    Ids ids;
+    EXPECT_TRUE(bpe->encode(pieces, ids));
+    return ids;
+  };
+  EXPECT_EQ(encoded("a\u00E9ba"), (Ids{0, 2, 3, 4, 0}));
+  EXPECT_EQ(encoded("\u00E8\u00E8a"), (Ids{1, 0}));
+  // The reference puts a pending unknown token behind the bytes.
+  EXPECT_EQ(encoded("\u00E8b\u00E8a"), (Ids{4, 1, 0}));
+}
+
 TEST(Tokenizer, AWordOfAMillionCharactersComesBack) {
   const auto tokenizer = load(tiny_json());
   std::string word;

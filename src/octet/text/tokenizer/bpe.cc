@@ -61,6 +61,11 @@ Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
     const auto found = made->words_.find(spell_bytes({&raw, 1}));
     made->byte_ids_[byte] = found == made->words_.end() ? -1 : found->second;
   }
+  made->byte_fallback_ = config.byte_fallback;
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const auto found = made->words_.find(fmt::format("<0x{:02X}>", byte));
+    made->fallback_ids_[byte] = found == made->words_.end() ? -1 : found->second;
+  }
   if (config.unknown) {
     const auto found = made->words_.find(*config.unknown);
     if (found == made->words_.end()) {
@@ -89,32 +94,65 @@ Result<> Bpe::add_merges(const BpeConfig& config) {
   return {};
 }
 
-void Bpe::add_symbol(std::optional<TokenId> id, bool& after_unknown, std::vector<TokenId>& symbols) const {
-  if (id) {
-    symbols.push_back(*id);
-    after_unknown = false;
-  } else if (unknown_ && !(fuse_unknown_ && after_unknown)) {
-    symbols.push_back(*unknown_);
-    after_unknown = true;
+namespace {
+
+// Unknown symbols as the reference counts them: one is written when the next known character or, unless they are fused,
+// the next unknown one comes. Bytes of a fallback do not end a run of them.
+class UnknownRun {
+ public:
+  UnknownRun(std::optional<TokenId> id, bool fuse) : id_(id), fuse_(fuse) {}
+  void add(std::vector<TokenId>& symbols) {
+    if (!fuse_) end(symbols);
+    pending_ = id_.has_value();
   }
-}
+  void end(std::vector<TokenId>& symbols) {
+    if (pending_) symbols.push_back(*id_);
+    pending_ = false;
+  }
+
+ private:
+  std::optional<TokenId> id_;
+  bool fuse_;
+  bool pending_ = false;
+};
+
+}  // namespace
 
 void Bpe::symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const {
-  bool after_unknown = false;
+  UnknownRun unknown(unknown_, fuse_unknown_);
   for (const char byte : word) {
     const TokenId id = byte_ids_[static_cast<std::uint8_t>(byte)];
-    add_symbol(id < 0 ? std::nullopt : std::optional(id), after_unknown, symbols);
+    if (id >= 0) {
+      unknown.end(symbols);
+      symbols.push_back(id);
+    } else if (!add_fallback(spell_bytes({&byte, 1}), symbols)) {
+      unknown.add(symbols);
+    }
   }
+  unknown.end(symbols);
+}
+
+bool Bpe::add_fallback(std::string_view character, std::vector<TokenId>& symbols) const {
+  if (!byte_fallback_) return false;
+  const auto fallback = [&](char byte) { return fallback_ids_[static_cast<std::uint8_t>(byte)]; };
+  if (std::ranges::any_of(character, [&](char byte) { return fallback(byte) < 0; })) return false;
+  for (const char byte : character) symbols.push_back(fallback(byte));
+  return true;
 }
 
 void Bpe::symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const {
-  bool after_unknown = false;
+  UnknownRun unknown(unknown_, fuse_unknown_);
   for (std::size_t at = 0; at < word.size();) {
-    const std::size_t length = code_point_at(word, at).length;
-    const auto found = words_.find(word.substr(at, length));
-    add_symbol(found == words_.end() ? std::nullopt : std::optional(found->second), after_unknown, symbols);
-    at += length;
+    const std::string_view character = word.substr(at, code_point_at(word, at).length);
+    at += character.size();
+    if (const auto found = words_.find(character); found != words_.end()) {
+      unknown.end(symbols);
+      symbols.push_back(found->second);
+    } else if (!add_fallback(character, symbols)) {
+      unknown.add(symbols);
+    }
   }
+  unknown.end(symbols);
 }
 
 Result<> Bpe::encode(const Pieces& pieces, std::vector<TokenId>& ids) const {

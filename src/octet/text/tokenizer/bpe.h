@@ -59,6 +59,7 @@ struct BpeConfig {
   std::vector<std::pair<std::string, std::string>> merges;  // in order of rank
   std::optional<std::string> unknown;  // what stands for a character without a token; none: it is dropped
   bool fuse_unknown = false;           // one for a run of such characters
+  bool byte_fallback = false;          // such a character becomes its bytes' tokens <0x00> to <0xFF>, if all are there
   bool ignore_merges = false;          // a piece that is a token is that token
   bool skip_unknown_merges = false;    // merges of tokens that are not there are no error
 };
@@ -83,16 +84,18 @@ class Bpe final : public Model {
   Result<> add_merges(const BpeConfig& config);
   void symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const;
   void symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const;
-  void add_symbol(std::optional<TokenId> id, bool& after_unknown, std::vector<TokenId>& symbols) const;
+  bool add_fallback(std::string_view character, std::vector<TokenId>& symbols) const;
   void merge_short(Scratch& scratch) const;
   void merge_long(Scratch& scratch) const;
 
-  Words words_;       // tokens by the text they stand for in the vocabulary
-  Words byte_words_;  // the same by raw bytes, where whole words are looked up
-  std::array<TokenId, 256> byte_ids_{};
+  Words words_;                              // tokens by the text they stand for in the vocabulary
+  Words byte_words_;                         // the same by raw bytes, where whole words are looked up
+  std::array<TokenId, 256> byte_ids_{};      // -1: no token
+  std::array<TokenId, 256> fallback_ids_{};  // of <0x00> to <0xFF>; -1: no token
   MergeTable merges_;
   std::optional<TokenId> unknown_;
   bool fuse_unknown_ = false;
+  bool byte_fallback_ = false;
   bool ignore_merges_ = false;
 };
 
