@@ -7,10 +7,17 @@
 #include <cstdlib>
 #include <memory>
 
+#include "octet/text/unicode_additions.h"
+
 namespace octet::text {
 namespace {
 
-utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+utf8proc_category_t category(char32_t c) {
+  const utf8proc_category_t known = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  if (known != UTF8PROC_CATEGORY_CN) return known;
+  const auto* range = std::ranges::lower_bound(kAddedCharacters, c, {}, &CategoryRange::last);
+  return range != kAddedCharacters.end() && range->first <= c ? range->category : known;
+}
 
 // Characters whose upper case is more than one character (SpecialCasing.txt, without the Greek iota forms).
 struct Expansion {
@@ -125,6 +132,15 @@ bool is_punctuation(char32_t c) {
   const auto k = category(c);
   return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
+bool is_symbol(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_SM && k <= UTF8PROC_CATEGORY_SO;
+}
+bool is_capital_letter(char32_t c) {
+  const auto k = category(c);
+  return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LT;
+}
+bool is_small_letter(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
 bool is_upper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
 bool is_lower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
 
