@@ -45,33 +45,31 @@ struct Bpe::Scratch {
   std::vector<Candidate> heap;
 };
 
-Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
-  std::unique_ptr<Bpe> made(new Bpe(config.merges.size()));
-  made->fuse_unknown_ = config.fuse_unknown;
-  made->ignore_merges_ = config.ignore_merges;
-  made->words_.reserve(config.vocabulary.size());
-  for (const auto& [token, id] : config.vocabulary) made->words_[token] = id;
-  if (config.ignore_merges) {
-    for (const auto& [token, id] : made->words_) {
-      if (auto bytes = unspell_bytes(token)) made->byte_words_[*std::move(bytes)] = id;
-    }
+Bpe::Bpe(const BpeConfig& config)
+    : words_(config.vocabulary.size()),
+      byte_words_(config.vocabulary.size()),
+      merges_(config.merges.size()),
+      fuse_unknown_(config.fuse_unknown),
+      byte_fallback_(config.byte_fallback),
+      ignore_merges_(config.ignore_merges) {
+  for (const auto& [token, id] : config.vocabulary) {
+    words_.set(token, id);
+    if (const auto bytes = unspell_bytes(token)) byte_words_.set(*bytes, id);
   }
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char raw = static_cast<char>(byte);
-    const auto found = made->words_.find(spell_bytes({&raw, 1}));
-    made->byte_ids_[byte] = found == made->words_.end() ? -1 : found->second;
+    byte_ids_[byte] = byte_words_.id_of({&raw, 1}).value_or(-1);
+    fallback_ids_[byte] = words_.id_of(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
-  made->byte_fallback_ = config.byte_fallback;
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const auto found = made->words_.find(fmt::format("<0x{:02X}>", byte));
-    made->fallback_ids_[byte] = found == made->words_.end() ? -1 : found->second;
-  }
+}
+
+Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
+  std::unique_ptr<Bpe> made(new Bpe(config));
   if (config.unknown) {
-    const auto found = made->words_.find(*config.unknown);
-    if (found == made->words_.end()) {
+    made->unknown_ = made->words_.id_of(*config.unknown);
+    if (!made->unknown_) {
       return fail(ErrorCode::kInvalid, "unk_token \"{}\" is not in the vocabulary", *config.unknown);
     }
-    made->unknown_ = found->second;
   }
   OCTET_TRY_VOID(made->add_merges(config));
   return made;
@@ -79,13 +77,14 @@ Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
 
 Result<> Bpe::add_merges(const BpeConfig& config) {
   std::uint32_t rank = 0;
+  std::string joined;
   for (const auto& [left, right] : config.merges) {
-    const auto a = words_.find(left), b = words_.find(right), both = words_.find(left + right);
-    const bool known = a != words_.end() && b != words_.end() && both != words_.end();
-    if (known) {
-      merges_.set(a->second, b->second, {rank, both->second});
+    joined.assign(left).append(right);
+    const auto a = words_.id_of(left), b = words_.id_of(right), both = words_.id_of(joined);
+    if (a && b && both) {
+      merges_.set(*a, *b, {rank, *both});
     } else if (!config.skip_unknown_merges) {
-      const std::string missing = a == words_.end() ? left : b == words_.end() ? right : left + right;
+      const std::string& missing = !a ? left : !b ? right : joined;
       return fail(ErrorCode::kInvalid, "merge {} (\"{}\" and \"{}\"): token \"{}\" is not in the vocabulary", rank,
                   left.substr(0, 100), right.substr(0, 100), missing.substr(0, 200));
     }
@@ -145,9 +144,9 @@ void Bpe::symbols_of_characters(std::string_view word, std::vector<TokenId>& sym
   for (std::size_t at = 0; at < word.size();) {
     const std::string_view character = word.substr(at, code_point_at(word, at).length);
     at += character.size();
-    if (const auto found = words_.find(character); found != words_.end()) {
+    if (const auto* found = words_.find(character)) {
       unknown.end(symbols);
-      symbols.push_back(found->second);
+      symbols.push_back(found->id());
     } else if (!add_fallback(character, symbols)) {
       unknown.add(symbols);
     }
@@ -157,21 +156,30 @@ void Bpe::symbols_of_characters(std::string_view word, std::vector<TokenId>& sym
 
 Result<> Bpe::encode(const Pieces& pieces, std::vector<TokenId>& ids) const {
   Scratch scratch;
+  const TokenTable& words = pieces.is_bytes ? byte_words_ : words_;
   for (const Pieces::Range range : pieces.ranges) {
     const std::string_view word = pieces.view(range);
-    if (ignore_merges_) {
-      const Words& words = pieces.is_bytes ? byte_words_ : words_;
-      if (const auto found = words.find(word); found != words.end()) {
-        ids.push_back(found->second);
-        continue;
-      }
+    const TokenTable::Entry* whole = words.find(word);
+    using enum TokenTable::Verdict;
+    if (whole != nullptr && (ignore_merges_ || whole->verdict() == kYes)) {
+      ids.push_back(whole->id());
+      continue;
     }
-    scratch.symbols.clear();
-    pieces.is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
-    scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
-    ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
+    const std::size_t before = ids.size();
+    encode_word(word, pieces.is_bytes, scratch, ids);
+    // Whether the merges lead to the whole word is the same every time.
+    if (whole != nullptr && whole->verdict() == kUnknown) {
+      whole->set_verdict(ids.size() == before + 1 && ids.back() == whole->id() ? kYes : kNo);
+    }
   }
   return {};
+}
+
+void Bpe::encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const {
+  scratch.symbols.clear();
+  is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
+  scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
+  ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
 }
 
 void Bpe::merge_short(Scratch& scratch) const {

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "octet/text/tokenizer/model.h"
+#include "octet/text/tokenizer/token_table.h"
 
 namespace octet::text {
 
@@ -74,22 +74,18 @@ class Bpe final : public Model {
 
  private:
   struct Scratch;
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-  using Words = std::unordered_map<std::string, TokenId, Hash, std::equal_to<>>;
 
-  explicit Bpe(std::size_t merges) : merges_(merges) {}
+  explicit Bpe(const BpeConfig& config);
   Result<> add_merges(const BpeConfig& config);
   void symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const;
   void symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const;
   bool add_fallback(std::string_view character, std::vector<TokenId>& symbols) const;
+  void encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const;
   void merge_short(Scratch& scratch) const;
   void merge_long(Scratch& scratch) const;
 
-  Words words_;                              // tokens by the text they stand for in the vocabulary
-  Words byte_words_;                         // the same by raw bytes, where whole words are looked up
+  TokenTable words_;       // tokens by the text they stand for in the vocabulary
+  TokenTable byte_words_;  // the same by raw bytes; empty where the vocabulary is not spelled in the byte alphabet
   std::array<TokenId, 256> byte_ids_{};      // -1: no token
   std::array<TokenId, 256> fallback_ids_{};  // of <0x00> to <0xFF>; -1: no token
   MergeTable merges_;

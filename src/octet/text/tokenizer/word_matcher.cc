@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
+#include "octet/text/code_point_table.h"
 #include "octet/text/unicode.h"
 
 namespace octet::text {
@@ -33,30 +32,8 @@ std::uint8_t class_of(char32_t c) {
   return is_punctuation(c) || is_symbol(c) ? kPunctuation : 0;
 }
 
-// Classes of all characters, blocks of 256 that are equal stored once.
-class ClassTable {
- public:
-  ClassTable() {
-    std::array<std::uint8_t, kBlock> block{};
-    for (std::size_t i = 0; i < kBlocks; ++i) {
-      for (std::size_t j = 0; j < kBlock; ++j) block[j] = class_of(static_cast<char32_t>(i * kBlock + j));
-      std::size_t known = 0;
-      while (known < classes_.size() && !std::equal(block.begin(), block.end(), classes_.begin() + known))
-        known += kBlock;
-      if (known == classes_.size()) classes_.insert(classes_.end(), block.begin(), block.end());
-      blocks_[i] = static_cast<std::uint16_t>(known / kBlock);
-    }
-  }
-  std::uint8_t operator[](char32_t c) const { return classes_[blocks_[c / kBlock] * kBlock + c % kBlock]; }
-
- private:
-  static constexpr std::size_t kBlock = 256, kBlocks = 0x110000 / kBlock;
-  std::array<std::uint16_t, kBlocks> blocks_{};
-  std::vector<std::uint8_t> classes_;
-};
-
-const ClassTable& classes() {
-  static const ClassTable table;
+const CodePointTable& classes() {
+  static const CodePointTable table(class_of);
   return table;
 }
 
@@ -93,7 +70,7 @@ class Cursor {
   }
 
   std::string_view text_;
-  const ClassTable* classes_;
+  const CodePointTable* classes_;
   std::size_t at_, length_ = 0;
   std::uint8_t class_ = 0;
 };
