@@ -40,7 +40,7 @@ struct Bpe::Scratch {
   };
 
   std::vector<TokenId> symbols;
-  std::vector<MergeTable::Merge> pairs;  // of symbol i and i + 1
+  std::vector<MergeTable::Merge> pairs;  // of symbol i and the one behind it
   std::vector<std::uint32_t> previous, next;
   std::vector<Candidate> heap;
 };
@@ -72,6 +72,7 @@ Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
     }
   }
   OCTET_TRY_VOID(made->add_merges(config));
+  made->tabulate_bytes();
   return made;
 }
 
@@ -91,6 +92,14 @@ Result<> Bpe::add_merges(const BpeConfig& config) {
     ++rank;
   }
   return {};
+}
+
+void Bpe::tabulate_bytes() {
+  if (std::ranges::any_of(byte_ids_, [](TokenId id) { return id < 0; })) return;
+  byte_merges_.reserve(256 * 256);
+  for (const TokenId left : byte_ids_) {
+    for (const TokenId right : byte_ids_) byte_merges_.push_back(merges_.find(left, right));
+  }
 }
 
 namespace {
@@ -178,16 +187,27 @@ Result<> Bpe::encode(const Pieces& pieces, std::vector<TokenId>& ids) const {
 void Bpe::encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const {
   scratch.symbols.clear();
   is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
+  if (scratch.symbols.size() > 1) pair_up(word, is_bytes, scratch);
   scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
   ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
+}
+
+void Bpe::pair_up(std::string_view word, bool is_bytes, Scratch& scratch) const {
+  const auto& symbols = scratch.symbols;
+  auto& pairs = scratch.pairs;
+  pairs.resize(symbols.size() - 1);
+  if (is_bytes && !byte_merges_.empty()) {
+    const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(word[i]); };
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = byte_merges_[byte(i) * std::size_t{256} + byte(i + 1)];
+  } else {
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges_.find(symbols[i], symbols[i + 1]);
+  }
 }
 
 void Bpe::merge_short(Scratch& scratch) const {
   auto& symbols = scratch.symbols;
   auto& pairs = scratch.pairs;
   if (symbols.size() < 2) return;
-  pairs.resize(symbols.size() - 1);
-  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges_.find(symbols[i], symbols[i + 1]);
   for (;;) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < pairs.size(); ++i) {
@@ -212,7 +232,7 @@ void Bpe::merge_long(Scratch& scratch) const {
   const auto offer = [&](std::uint32_t left) {
     const std::uint32_t right = scratch.next[left];
     if (right >= count) return;
-    const MergeTable::Merge merge = merges_.find(symbols[left], symbols[right]);
+    const MergeTable::Merge merge = scratch.pairs[left] = merges_.find(symbols[left], symbols[right]);
     if (merge.rank == MergeTable::kNone) return;
     heap.push_back({merge.rank, left, merge.result});
     std::ranges::push_heap(heap, std::greater<>());
@@ -221,7 +241,12 @@ void Bpe::merge_long(Scratch& scratch) const {
     scratch.previous[i] = i - 1;
     scratch.next[i] = i + 1;
   }
-  for (std::uint32_t i = 0; i < count; ++i) offer(i);
+  scratch.pairs.push_back({});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const MergeTable::Merge merge = scratch.pairs[i];
+    if (merge.rank != MergeTable::kNone) heap.push_back({merge.rank, i, merge.result});
+  }
+  std::ranges::make_heap(heap, std::greater<>());
   while (!heap.empty()) {
     std::ranges::pop_heap(heap, std::greater<>());
     const Scratch::Candidate top = heap.back();
@@ -230,7 +255,7 @@ void Bpe::merge_long(Scratch& scratch) const {
     if (symbols[left] < 0) continue;
     const std::uint32_t right = scratch.next[left];
     // Either side may have become another symbol since.
-    if (right >= count || merges_.find(symbols[left], symbols[right]).result != top.result) continue;
+    if (right >= count || scratch.pairs[left].result != top.result) continue;
     symbols[left] = top.result;
     symbols[right] = -1;
     const std::uint32_t after = scratch.next[right];

@@ -77,10 +77,12 @@ class Bpe final : public Model {
 
   explicit Bpe(const BpeConfig& config);
   Result<> add_merges(const BpeConfig& config);
+  void tabulate_bytes();
   void symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const;
   void symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const;
   bool add_fallback(std::string_view character, std::vector<TokenId>& symbols) const;
   void encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const;
+  void pair_up(std::string_view word, bool is_bytes, Scratch& scratch) const;
   void merge_short(Scratch& scratch) const;
   void merge_long(Scratch& scratch) const;
 
@@ -89,6 +91,7 @@ class Bpe final : public Model {
   std::array<TokenId, 256> byte_ids_{};      // -1: no token
   std::array<TokenId, 256> fallback_ids_{};  // of <0x00> to <0xFF>; -1: no token
   MergeTable merges_;
+  std::vector<MergeTable::Merge> byte_merges_;  // of byte a with byte b at a * 256 + b; empty where a byte has no token
   std::optional<TokenId> unknown_;
   bool fuse_unknown_ = false;
   bool byte_fallback_ = false;
