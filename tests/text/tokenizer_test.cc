@@ -143,7 +143,7 @@ TEST(Bpe, MergesAsDefinedForShortAndLongWords) {
   for (int round = 0; round < 60; ++round) {
     const BpeConfig config = random_config(random);
     const auto bpe = Bpe::make(config).value();
-    for (const std::size_t length : {1U, 2U, 7U, 47U, 48U, 49U, 50U, 200U}) {
+    for (const std::size_t length : {1U, 2U, 7U, 47U, 127U, 128U, 129U, 130U, 200U}) {
       Pieces pieces;
       for (std::size_t i = 0; i < length; ++i) pieces.text += static_cast<char>('a' + random() % 3);
       pieces.ranges = {{0, length}};
@@ -171,6 +171,25 @@ TEST(Bpe, UnknownCharactersBecomeTheUnknownTokenOrNothing) {
   EXPECT_EQ(encoded(), (Ids{0, 1, 0}));
   config.unknown = "!";
   EXPECT_FALSE(Bpe::make(config));
+}
+
+TEST(Bpe, ByteFallbackStandsForCharactersWithAllTheirBytes) {
+  BpeConfig config{.vocabulary = {{"a", 0}, {"?", 1}, {"<0xC3>", 2}, {"<0xA9>", 3}, {"<0x62>", 4}},
+                   .unknown = "?",
+                   .fuse_unknown = true,
+                   .byte_fallback = true};
+  const auto bpe = Bpe::make(config).value();
+  const auto encoded = [&](std::string text) {
+    Pieces pieces{.text = std::move(text)};
+    pieces.ranges = {{0, pieces.text.size()}};
+    Ids ids;
+    EXPECT_TRUE(bpe->encode(pieces, ids));
+    return ids;
+  };
+  EXPECT_EQ(encoded("a\u00E9ba"), (Ids{0, 2, 3, 4, 0}));
+  EXPECT_EQ(encoded("\u00E8\u00E8a"), (Ids{1, 0}));
+  // The reference puts a pending unknown token behind the bytes.
+  EXPECT_EQ(encoded("\u00E8b\u00E8a"), (Ids{4, 1, 0}));
 }
 
 TEST(Tokenizer, AWordOfAMillionCharactersComesBack) {
