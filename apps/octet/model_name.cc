@@ -20,7 +20,7 @@ Result<std::optional<fs::path>> resolve(const std::string& name, const ModelSour
   options.cache = source.cache.value_or("");
   options.text_side_only = text_side_only;
   auto path = octet::hub::obtain_model(model, options);
-  if (!path && path.error().code == octet::ErrorCode::kNotFound) {
+  if (!path && path.error().code != octet::ErrorCode::kCancelled) {
     return within(fmt::format("no file or folder {}", name), std::move(path).error());
   }
   return path;

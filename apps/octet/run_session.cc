@@ -98,15 +98,16 @@ class Session {
       const auto end = editor_.read(line);
       if (end == LineEditor::End::kEnd) break;
       if (end == LineEditor::End::kInterrupt) {
-        if (interrupted_) break;
+        if (interrupted_ || interrupts_.signal() != 0) break;
         interrupted_ = true;
         fmt::print(screen_, "Ctrl-C once more ends the chat\n");
         continue;
       }
       interrupted_ = false;
       take(line);
+      ended_ = ended_ || interrupts_.signal() != 0;
     }
-    return 0;
+    return interrupts_.signal() == 0 ? 0 : 128 + interrupts_.signal();
   }
 
  private:
@@ -182,7 +183,9 @@ int answer_once(Chat& chat, const std::string& prompt, bool verbose) {
     fmt::print(stderr, "octet run: {}\n", report.error().message);
     return 1;
   }
-  if (report->finish == engine::FinishReason::kAbort) return 128 + SIGINT;
+  if (report->finish == engine::FinishReason::kAbort) {
+    return 128 + (interrupts.signal() == 0 ? SIGINT : interrupts.signal());
+  }
   return std::ferror(stdout) == 0 ? 0 : 1;
 }
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <clocale>
 #include <cstdint>
@@ -20,15 +22,42 @@ namespace octet::run {
 namespace {
 
 constexpr int kHistoryLines = 1000;
+constexpr std::array kInterruptSignals = {SIGINT, SIGTERM, SIGHUP};
+// After these the terminal may have another size, or the modes that the shell left.
+constexpr std::array kTerminalSignals = {SIGCONT, SIGWINCH};
 
-// For the signal's handler.
-int interrupt_event = -1;
+// For the handlers. Signals may come on any thread, so each wakes the waiting one through a descriptor.
+int interrupt_event = -1, terminal_event = -1;
+std::atomic<int> end_signal = 0;
 
-void on_interrupt(int) {
+void notify(int event) {
   const int kept = errno;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t put = ::write(interrupt_event, &one, sizeof one);
+  [[maybe_unused]] const ssize_t put = ::write(event, &one, sizeof one);
   errno = kept;
+}
+
+bool take_event(int event) {
+  std::uint64_t count = 0;
+  return ::read(event, &count, sizeof count) == sizeof count;
+}
+
+int make_event() {
+  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  OCTET_CHECK(event >= 0);
+  return event;
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+void on_interrupt(int signal) {
+  if (signal != SIGINT) end_signal = signal;
+  notify(interrupt_event);
 }
 
 // The editor counts columns by the locale's characters.
@@ -41,26 +70,19 @@ void use_utf8() {
 
 Interrupts::Interrupts() {
   OCTET_CHECK(interrupt_event < 0);
-  interrupt_event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  OCTET_CHECK(interrupt_event >= 0);
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
+  interrupt_event = make_event();
+  for (const int signal : kInterruptSignals) handle(signal, on_interrupt);
 }
 
 Interrupts::~Interrupts() {
-  ::signal(SIGINT, SIG_DFL);
+  for (const int signal : kInterruptSignals) ::signal(signal, SIG_DFL);
   ::close(interrupt_event);
   interrupt_event = -1;
 }
 
-bool Interrupts::take() {
-  std::uint64_t count = 0;
-  return ::read(interrupt_event, &count, sizeof count) == sizeof count;
-}
-
+bool Interrupts::take() { return take_event(interrupt_event); }
 int Interrupts::descriptor() const { return interrupt_event; }
+int Interrupts::signal() const { return end_signal; }
 
 struct LineEditor::State {
   State(std::FILE* the_screen, Interrupts& the_interrupts, std::filesystem::path file)
@@ -68,6 +90,7 @@ struct LineEditor::State {
 
   // One character of the terminal: 1, 0 at its end, -1 after an interrupt.
   int read_character(wchar_t* character);
+  void restore_terminal();
   static int on_read(EditLine* editor, wchar_t* character) {
     State* state = nullptr;
     el_get(editor, EL_CLIENTDATA, &state);
@@ -89,11 +112,21 @@ struct LineEditor::State {
   bool continued = false, interrupted = false;
 };
 
+void LineEditor::State::restore_terminal() {
+  take_event(terminal_event);
+  el_set(editor, EL_PREP_TERM, 0);
+  el_set(editor, EL_PREP_TERM, 1);
+  el_resize(editor);
+  el_set(editor, EL_REFRESH);
+}
+
 int LineEditor::State::read_character(wchar_t* character) {
   std::mbstate_t shift{};
   for (;;) {
-    pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {interrupts.descriptor(), POLLIN, 0}};
-    if (::poll(waits, 2, -1) < 0) continue;
+    pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {interrupts.descriptor(), POLLIN, 0}, {terminal_event, POLLIN, 0}};
+    if (::poll(waits, 3, -1) < 0) continue;
+    if (waits[2].revents != 0) restore_terminal();
+    if (waits[0].revents == 0 && waits[1].revents == 0) continue;
     if (waits[1].revents != 0) {
       interrupted = true;
       return -1;
@@ -117,6 +150,8 @@ LineEditor::LineEditor(std::FILE* screen, Interrupts& interrupts, std::filesyste
     : state_(std::make_unique<State>(screen, interrupts, std::move(history))) {
   use_utf8();
   State& state = *state_;
+  terminal_event = make_event();
+  for (const int signal : kTerminalSignals) handle(signal, [](int) { notify(terminal_event); });
   state.editor = el_init("octet", stdin, screen, stderr);
   OCTET_CHECK(state.editor != nullptr);
   el_set(state.editor, EL_CLIENTDATA, &state);
@@ -143,6 +178,9 @@ LineEditor::~LineEditor() {
   }
   history_end(state.history);
   el_end(state.editor);
+  for (const int signal : kTerminalSignals) ::signal(signal, SIG_DFL);
+  ::close(terminal_event);
+  terminal_event = -1;
 }
 
 LineEditor::End LineEditor::read(std::string& line) {

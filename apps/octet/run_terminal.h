@@ -9,17 +9,18 @@
 
 namespace octet::run {
 
-// SIGINT as something to ask for. One at a time.
+// SIGINT, SIGTERM and SIGHUP as something to ask for. One at a time.
 class Interrupts {
  public:
   Interrupts();
-  ~Interrupts();  // the signal ends the process again
+  ~Interrupts();  // the signals end the process again
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
   // Was there one since the last call?
   bool take();
   int descriptor() const;  // readable while there is one to take
+  int signal() const;      // SIGTERM or SIGHUP where one came: the program should end; else 0
 };
 
 class LineEditor {

@@ -250,5 +250,28 @@ TEST_F(Run, InterruptStopsTheReplyAndNotTheChat) {
   EXPECT_EQ(chat.wait(), 0) << chat.output();
 }
 
+TEST_F(Run, StoppedChatsTakeTheTerminalBack) {
+  InteractiveChild chat(terminal());
+  ASSERT_TRUE(chat.says("/help lists"));
+  ASSERT_TRUE(comes_true([&] { return !chat.line_mode(); }));
+  chat.signal(SIGSTOP);
+  chat.set_line_mode();
+  chat.signal(SIGCONT);
+  EXPECT_TRUE(comes_true([&] { return !chat.line_mode(); }));
+  chat.write("/verbose\r");
+  EXPECT_TRUE(chat.says("verbose: on")) << chat.output();
+}
+
+TEST_F(Run, TerminationGivesTheTerminalBack) {
+  InteractiveChild chat(terminal());
+  chat.write("/verbose\r");
+  ASSERT_TRUE(chat.says("verbose: on")) << chat.output();
+  ASSERT_TRUE(comes_true([&] { return !chat.line_mode(); }));
+  chat.signal(SIGTERM);
+  EXPECT_EQ(chat.wait(), 128 + SIGTERM);
+  EXPECT_TRUE(chat.line_mode());
+  EXPECT_TRUE(fs::exists(folder_.path() / "state" / "octet" / "run_history"));
+}
+
 }  // namespace
 }  // namespace octet::testing

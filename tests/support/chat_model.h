@@ -4,7 +4,7 @@
 
 namespace octet::testing {
 
-// Writes the folder. What the model says is noise, but the same noise each time with temperature 0.
+// Writes the folder. What the model says is noise; with temperature 0 the same each time, up to the end of the context.
 void write_chat_model(const std::filesystem::path& folder);
 
 }  // namespace octet::testing

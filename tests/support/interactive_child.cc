@@ -5,6 +5,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -136,6 +137,18 @@ std::optional<int> InteractiveChild::wait() {
     return !runs();
   });
   return status_;
+}
+
+bool InteractiveChild::line_mode() const {
+  termios modes{};
+  return ::tcgetattr(input_, &modes) == 0 && (modes.c_lflag & ICANON) != 0;
+}
+
+void InteractiveChild::set_line_mode() const {
+  termios modes{};
+  ::tcgetattr(input_, &modes);
+  modes.c_lflag |= ICANON | ECHO;
+  ::tcsetattr(input_, TCSANOW, &modes);
 }
 
 std::string InteractiveChild::output() {

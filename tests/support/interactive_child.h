@@ -35,6 +35,10 @@ class InteractiveChild {
   // The exit status, 128 + n where signal n ended it; nothing where it still runs after 60 s (scaled).
   std::optional<int> wait();
 
+  // Whether the terminal hands over whole lines, as shells leave it, or each key.
+  bool line_mode() const;
+  void set_line_mode() const;
+
   std::string output();        // standard output, or all that the terminal shows
   std::string errors() const;  // standard error; empty with a terminal
 
