@@ -155,6 +155,10 @@ Error hub_error(const Reply& reply, const Settings& settings, const std::string&
             fmt::format("{} has no repository '{}' that you may see: check the spelling{}", settings.endpoint,
                         repository, has_token ? "" : "; a private one needs HF_TOKEN")};
   }
+  if (reply.status == 429) {
+    return {ErrorCode::kExhausted, fmt::format("{} limits your requests{}: try later", settings.endpoint,
+                                               has_token ? "" : ", less so with HF_TOKEN")};
+  }
   const std::string said = reply.error_message.empty() ? reply.body.substr(0, 200) : reply.error_message;
   return {ErrorCode::kIo, fmt::format("{}: status {}{}{}", page, reply.status, said.empty() ? "" : ": ", said)};
 }

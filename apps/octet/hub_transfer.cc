@@ -23,6 +23,7 @@ constexpr std::size_t kMaxErrorBytes = 4096;
 constexpr int kTries = 6;       // without a byte of progress between them
 constexpr int kFirstTries = 3;  // where nothing was ever reached
 constexpr milliseconds kFirstWait{500}, kLongestWait{30'000}, kLongestAsked{600'000}, kSlice{50};
+constexpr milliseconds kNoticeable{5'000};  // a wait that a person should be told of
 
 void start_library() {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -60,6 +61,17 @@ bool is_unreachable(CURLcode code) {
 
 bool same_letters(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// "55", or a date; within bounds.
+milliseconds seconds_asked(const std::string& value) {
+  std::int64_t seconds = 0;
+  const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), seconds);
+  if (fault != std::errc() || end != value.data() + value.size()) {
+    seconds = curl_getdate(value.c_str(), nullptr) - std::time(nullptr);
+  }
+  const std::int64_t longest = kLongestAsked.count() / 1000;
+  return milliseconds(std::clamp<std::int64_t>(seconds, 0, longest) * 1000);
 }
 
 // "bytes 100-199/1000"
@@ -142,13 +154,11 @@ std::size_t Connection::State::on_header(char* data, std::size_t one, std::size_
   if (same_letters(name, "x-error-code")) transfer.reply.error_code = value;
   if (same_letters(name, "x-error-message")) transfer.reply.error_message = value;
   if (same_letters(name, "content-range")) transfer.content_range = value;
-  if (same_letters(name, "retry-after")) {
-    std::int64_t seconds = 0;
-    const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-    if (fault != std::errc() || end != value.data() + value.size()) {
-      seconds = curl_getdate(value.c_str(), nullptr) - std::time(nullptr);
-    }
-    transfer.asked_wait = std::clamp(milliseconds(seconds * 1000), milliseconds(0), kLongestAsked);
+  if (same_letters(name, "retry-after")) transfer.asked_wait = seconds_asked(value);
+  // The hub's own: "api";r=0;t=55, with the seconds until there are requests again.
+  if (same_letters(name, "ratelimit") && transfer.reply.status == 429) {
+    const std::size_t at = value.find(";t=");
+    if (at != value.npos) transfer.asked_wait = std::max(transfer.asked_wait, seconds_asked(value.substr(at + 3)));
   }
   return size;
 }
@@ -294,7 +304,7 @@ Result<Reply> Connection::State::repeat(const std::string& url, const std::funct
     // Spread out, so that many clients do not come back together.
     const milliseconds spread{random() % static_cast<std::uint64_t>(pause.count() / 2 + 1)};
     const milliseconds time = std::max(transfer.asked_wait, pause + spread);
-    log_message(tries < kFirstTries ? LogLevel::kDebug : LogLevel::kWarning,
+    log_message(tries < kFirstTries && time < kNoticeable ? LogLevel::kDebug : LogLevel::kWarning,
                 fmt::format("{}: {}; again in {:.1f} s", url, reason, static_cast<double>(time.count()) / 1000));
     if (!wait(time)) return cancelled;
     pause = std::min(pause * 2, kLongestWait);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "apps/octet/commands.h"
 #include "apps/octet/model_name.h"
@@ -172,14 +173,20 @@ Result<Json> request_fields(const RunFlags& f) {
   return fields;
 }
 
-void show_loading(std::string_view, std::int64_t done, std::int64_t total) {
-  if (::isatty(STDERR_FILENO) != 1 || total <= 0) return;
-  if (done < total) {
-    fmt::print(stderr, "\rloading {:3d} %", done * 100 / total);
-  } else {
-    fmt::print(stderr, "\r\033[K");
+// The share of the weights that is loaded, on a terminal.
+class LoadingLine {
+ public:
+  void operator()(std::string_view, std::int64_t done, std::int64_t total) {
+    if (!terminal_ || total <= 0) return;
+    const std::int64_t percent = done * 100 / total;
+    if (percent == std::exchange(shown_, percent)) return;
+    fmt::print(stderr, "{}", percent < 100 ? fmt::format("\rloading {:3d} %", percent) : "\r\033[K");
   }
-}
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::int64_t shown_ = -1;
+};
 
 Result<std::unique_ptr<octet::engine::Replica>> load(const RunFlags& f) {
   const ModelSource source{.revision = f.revision, .token = {}, .cache = {}};
@@ -200,7 +207,7 @@ Result<std::unique_ptr<octet::engine::Replica>> load(const RunFlags& f) {
   if (f.max_model_len) options.max_model_len = static_cast<std::int32_t>(*f.max_model_len);
   options.max_num_seqs = 1;
   options.max_num_batched_tokens = kStepTokens;
-  options.progress = show_loading;
+  options.progress = LoadingLine();
   return octet::engine::load_replica(options);
 }
 

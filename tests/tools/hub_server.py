@@ -4,7 +4,7 @@ usage: hub_server.py ROOT [CERTIFICATE KEY]
 
 ROOT/repositories/ORG/NAME/... are the files; those of 1,000 bytes or more live on a second port ("elsewhere"), as large
 files do. ROOT/faults.json is a list of faults, each {"match": part of the path, "times": N} and one of
-  "status": 503 (with "retry_after": 1), "cut": bytes after which the connection breaks, "stall": bytes after which
+  "status": 503 (with "retry_after": 1 or "rate_limit": 1), "cut": bytes after which the connection breaks, "stall": bytes after which
   nothing more comes, "corrupt": true, "no_range": true, "pause": seconds before each 16 KiB.
 ROOT/rules.json: {"gated": ["ORG/NAME"], "token": "secret", "huge": {"PATH": size}}.
 ROOT/requests.log gets one line per request: port's role, path, Range or -, token or -. ROOT/ports names both ports.
@@ -83,6 +83,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         fault = fault_for(self.server.role + path)
         if "status" in fault:
             extra = {"Retry_After": fault["retry_after"]} if "retry_after" in fault else {}
+            if "rate_limit" in fault:
+                extra["RateLimit"] = f'"api";r=0;t={fault["rate_limit"]}'
             return self.fail(fault["status"], fault.get("code", ""), **extra)
         parts = [urllib.parse.unquote(part) for part in raw.strip("/").split("/")]
         if self.server.role == "elsewhere":

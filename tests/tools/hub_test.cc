@@ -175,10 +175,19 @@ TEST_F(Hub, SilentConnectionsAreDropped) {
 
 TEST_F(Hub, BusyHubsAreAskedAgain) {
   hub_.set_faults(R"([{"match": "hub/api/models", "times": 1, "status": 503},
+                      {"match": "hub/api/models", "times": 1, "status": 429, "rate_limit": 1},
                       {"match": "config.json", "times": 1, "status": 429, "retry_after": 1},
                       {"match": "elsewhere/cdn/org/name/model", "times": 1, "status": 500}])");
   expect_whole(pull({"org/name"}));
   EXPECT_THAT(hub_.requests("config.json"), SizeIs(2));
+}
+
+TEST_F(Hub, WaitsAreAsLongAsTheHubAsks) {
+  hub_.set_faults(R"([{"match": "hub/api/models", "status": 429, "rate_limit": 3600}])");
+  InteractiveChild child(setup({"org/name"}));
+  ASSERT_TRUE(child.says("status 429; again in 600.0 s")) << child.errors();
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 128 + SIGTERM);
 }
 
 TEST_F(Hub, LapsedAddressesAreAskedForAnew) {
