@@ -1,6 +1,8 @@
 // tokenizer.json of Hugging Face's tokenizers library.
+#include <algorithm>
 #include <utility>
 
+#include "octet/base/log.h"
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer/bpe.h"
 #include "octet/text/tokenizer/json_reader.h"
@@ -114,8 +116,8 @@ Result<AddedToken> read_added(const Json& json, const std::string& path) {
   return token;
 }
 
-// Added tokens under the ids that they really have: a content that the vocabulary or an earlier one holds keeps that
-// id.
+// Added tokens under the ids that the reference gives them: a content that the vocabulary or an earlier one holds has
+// that id; others are numbered on from the size of the vocabulary, whatever the file says.
 Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
                                                   const std::vector<std::pair<std::string, TokenId>>& tokens) {
   std::vector<AddedToken> added;
@@ -124,6 +126,7 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
   std::unordered_map<std::string_view, TokenId> known;
   known.reserve(tokens.size());
   for (const auto& [token, id] : tokens) known[token] = id;
+  auto next = static_cast<TokenId>(tokens.size());
   added.reserve(list->size());  // `known` points into it
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string path = fmt::format("added_tokens[{}]", i);
@@ -133,8 +136,12 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
       return fail(ErrorCode::kInvalid, "{}.id: {} is far past the {} tokens", path, token.id, tokens.size());
     }
     added.push_back(std::move(token));
-    const auto [entry, is_new] = known.emplace(added.back().content, added.back().id);
+    const auto [entry, is_new] = known.emplace(added.back().content, next);
+    if (entry->second != added.back().id) {
+      log_warning("{}: \"{}\" has id {}, not {}", path, added.back().content, entry->second, added.back().id);
+    }
     added.back().id = entry->second;
+    next = std::max(next, entry->second + 1);
   }
   return added;
 }
