@@ -117,9 +117,10 @@ Result<AddedToken> read_added(const Json& json, const std::string& path) {
 }
 
 // Added tokens under the ids that the reference gives them: a content that the vocabulary or an earlier one holds has
-// that id; others are numbered on from the size of the vocabulary, whatever the file says.
+// that id; others are numbered on from the size of the vocabulary. note: the first that the file says otherwise.
 Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
-                                                  const std::vector<std::pair<std::string, TokenId>>& tokens) {
+                                                  const std::vector<std::pair<std::string, TokenId>>& tokens,
+                                                  std::string& note) {
   std::vector<AddedToken> added;
   if (member(root, "added_tokens") == nullptr) return added;
   OCTET_TRY(const Json* const list, read_list(root, "added_tokens", "tokenizer"));
@@ -137,8 +138,9 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
     }
     added.push_back(std::move(token));
     const auto [entry, is_new] = known.emplace(added.back().content, next);
-    if (entry->second != added.back().id) {
-      log_warning("{}: \"{}\" has id {}, not {}", path, added.back().content, entry->second, added.back().id);
+    if (entry->second != added.back().id && note.empty()) {
+      note = fmt::format("{}: \"{}\" gets id {}, not {}", path, added.back().content.substr(0, 100), entry->second,
+                         added.back().id);
     }
     added.back().id = entry->second;
     next = std::max(next, entry->second + 1);
@@ -152,7 +154,8 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
   if (model == nullptr || !model->is_object()) return fail(ErrorCode::kInvalid, "model: must be an object");
   std::vector<std::pair<std::string, TokenId>> tokens;
   OCTET_TRY(auto read, read_model(*model, tokens));
-  OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens));
+  std::string note;
+  OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens, note));
   for (const AddedToken& token : added) tokens.emplace_back(token.content, token.id);
   auto vocabulary = Vocabulary::make(std::move(tokens));
   if (!vocabulary) return within("model.vocab", std::move(vocabulary).error());
@@ -178,6 +181,7 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
     OCTET_TRY(decoder, make_decoder(*json, "decoder"));
   }
   OCTET_TRY(AddedTokens added_tokens, AddedTokens::make(std::move(added), normalizer.get()));
+  if (!note.empty()) log_warning("{}", note);
   return std::make_unique<Pipeline>(PipelineParts{*std::move(vocabulary), std::move(added_tokens),
                                                   std::move(normalizer), std::move(pre_tokenizer), std::move(read),
                                                   std::move(post_processor), std::move(decoder)});
