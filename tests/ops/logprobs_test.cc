@@ -61,7 +61,7 @@ TEST(Logprobs, AreTheLogSoftmaxWithItsBestTokens) {
     EXPECT_NEAR(got.logprobs[0], row[token] - std::log(sum), 1e-5);
     std::vector<std::int32_t> order(static_cast<std::size_t>(vocabulary));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](auto a, auto b) { return row[a] > row[b]; });
+    std::ranges::sort(order, [&](auto a, auto b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     EXPECT_EQ(got.ranks[0], std::ranges::find(order, token) - order.begin() + 1);
     for (std::int64_t i = 0; i < top; ++i) {
       EXPECT_EQ(got.top_tokens[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(i)]);
@@ -99,9 +99,10 @@ std::int32_t sample_edited(std::vector<float> logits, std::vector<LogitEdit> edi
   ThreadTeam team(1);
   const std::vector<float> before = logits;
   std::vector<SamplingRow> rows{row};
-  std::vector<std::int32_t> tokens(1);
+  std::vector<std::int32_t> tokens(1), first{0};
   sample_rows(team, make_view(logits.data(), DType::kF32, {1, static_cast<std::int64_t>(logits.size())}),
-              {.rows = make_view(rows.data(), DType::kU8, {1, std::int64_t{sizeof(SamplingRow)}}),
+              {.logits_rows = make_view(first.data(), DType::kI32, {1}),
+               .rows = make_view(rows.data(), DType::kU8, {1, std::int64_t{sizeof(SamplingRow)}}),
                .edits = make_view(edits.data(), DType::kU8,
                                   {static_cast<std::int64_t>(edits.size()), std::int64_t{sizeof(LogitEdit)}}),
                .tokens = make_view(tokens.data(), DType::kI32, {1})});

@@ -40,9 +40,10 @@ static_assert(std::is_trivially_copyable_v<LogitEdit>);
 constexpr float kGreedyBelow = 1e-5f;
 
 struct SamplingBatch {
-  TensorView rows;    // [n] SamplingRow, as bytes (U8 [n, sizeof(SamplingRow)])
-  TensorView edits;   // [m] LogitEdit, as bytes; may be empty
-  TensorView tokens;  // out: [n] I32
+  TensorView logits_rows;  // [n] I32: the row of logits of each
+  TensorView rows;         // [n] SamplingRow, as bytes (U8 [n, sizeof(SamplingRow)])
+  TensorView edits;        // [m] LogitEdit, as bytes; may be empty
+  TensorView tokens;       // out: [n] I32
 };
 
 // Log-probabilities of the logits as the model gave them: before edits, temperature and filters.

@@ -326,14 +326,16 @@ void share_rows(ThreadTeam& team, std::int64_t count, std::int64_t vocabulary, c
 }  // namespace
 
 void sample_rows(ThreadTeam& team, TensorView logits, const SamplingBatch& batch) {
-  const std::int64_t rows = logits.dims[0], vocabulary = logits.dims[1];
+  const std::int64_t rows = batch.rows.dims[0], vocabulary = logits.dims[1];
   OCTET_CHECK(logits.dtype == DType::kF32 && vocabulary >= 1 && logits.strides[1] == 1);
-  OCTET_CHECK(batch.rows.dims[0] >= rows && batch.tokens.dims[0] >= rows);
+  OCTET_CHECK(batch.tokens.dims[0] == rows && batch.logits_rows.dims[0] == rows);
   const auto* edits = static_cast<const LogitEdit*>(batch.edits.data);
   share_rows(team, rows, vocabulary, [&](Scratch& scratch, std::int64_t i) {
     SamplingRow row;
     std::memcpy(&row, batch.rows.row<std::uint8_t>(i), sizeof row);
-    const float* own = logits.row<float>(i);
+    const std::int32_t logits_row = *batch.logits_rows.row<std::int32_t>(i);
+    OCTET_CHECK(logits_row >= 0 && logits_row < logits.dims[0]);
+    const float* own = logits.row<float>(logits_row);
     if (row.edits > 0 || row.only_edited != 0) own = edit(own, vocabulary, row, edits, scratch);
     *batch.tokens.row<std::int32_t>(i) = sample_row(own, vocabulary, row, scratch);
   });
