@@ -17,6 +17,10 @@ void wait_for(const std::atomic<std::uint64_t>& value, std::uint64_t wanted) {
 
 }  // namespace
 
+std::int32_t logits_rows(const ModelExecutorConfig& config) {
+  return std::min(config.max_rows, config.slots + config.scored_rows);
+}
+
 ModelExecutor::ModelExecutor(const ModelExecutorConfig& config, ModelParts parts)
     : config_(config), parts_(std::move(parts)) {
   OCTET_CHECK(config.slots > 0 && config.max_rows >= config.slots && config.blocks > 0 && config.block_size > 0);
@@ -55,7 +59,7 @@ void ModelExecutor::allocate_kv() {
 }
 
 void ModelExecutor::allocate_buffers() {
-  const std::int64_t slots = config_.slots, rows = config_.max_rows, logits_rows = slots + config_.scored_rows;
+  const std::int64_t slots = config_.slots, rows = config_.max_rows, logits_rows = engine::logits_rows(config_);
   const std::int64_t vocabulary = parts_.model->config().vocab_size;
   tokens_ = int32_buffer(rows);
   positions_ = int32_buffer(rows);

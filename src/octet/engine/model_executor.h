@@ -25,14 +25,16 @@ struct ModelParts {
 
 struct ModelExecutorConfig {
   std::int32_t slots = 0;            // sequences running at once
-  std::int32_t scored_rows = 0;      // of prompts, in a step; the model must have been loaded for slots + scored_rows
-                                     // rows with logits
+  std::int32_t scored_rows = 0;      // of prompts, in a step
   std::int32_t max_logprobs = 0;     // the most of the likeliest tokens that a request may ask for
   std::int32_t max_rows = 0;         // of a step; the model must have been loaded for as many
   std::int32_t blocks_per_slot = 0;  // of the longest sequence
   std::int32_t blocks = 0, block_size = 0;
   int steps_in_flight = 1;
 };
+
+// The rows with logits that a step can have: the model must have been loaded for as many.
+std::int32_t logits_rows(const ModelExecutorConfig& config);
 
 // Allocates the KV pool and every buffer of a step when it is made; a step allocates nothing. Its buffers keep their
 // addresses.

@@ -66,8 +66,9 @@ void Scheduler::State::Planning::continue_prefills() {
 // Rows of a prefill that fit into the step; 0: none now.
 std::int32_t Scheduler::State::Planning::chunk(const Sequence& sequence) const {
   const std::int32_t rows = std::min(sequence.rows_left(), rows_left);
-  const std::int32_t too_many = sequence.scored_rows(sequence.planned, sequence.planned + rows) - scores_left;
-  return too_many > 0 ? std::max(0, rows - too_many) : rows;
+  const std::int32_t first = sequence.planned;
+  if (sequence.scored_rows(first, first + rows) <= scores_left) return rows;
+  return std::max(first, sequence.scored_tokens - 1) + scores_left - first;
 }
 
 // Nobody is passed over: when the next one does not fit, those behind it wait, too.
