@@ -1,9 +1,12 @@
 // tokenizer.json of Hugging Face's tokenizers library.
+#include <algorithm>
 #include <utility>
 
+#include "octet/base/log.h"
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer/bpe.h"
 #include "octet/text/tokenizer/json_reader.h"
+#include "octet/text/tokenizer/load_unigram.h"
 #include "octet/text/tokenizer/pipeline.h"
 
 namespace octet::text {
@@ -43,8 +46,8 @@ Result<std::pair<std::string, std::string>> read_merge(const Json& merge, std::s
               dump_json(merge).substr(0, 200));
 }
 
-Result<std::unique_ptr<Model>> read_model(const Json& model,
-                                          const std::vector<std::pair<std::string, TokenId>>& tokens) {
+Result<std::unique_ptr<Model>> read_bpe_model(const Json& model,
+                                              const std::vector<std::pair<std::string, TokenId>>& tokens) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const Json* affix = member(model, key);
     if (affix != nullptr && (!affix->is_string() || !affix->get_ref<const std::string&>().empty())) {
@@ -55,11 +58,10 @@ Result<std::unique_ptr<Model>> read_model(const Json& model,
   if (dropout != nullptr && (!dropout->is_number() || *dropout != 0)) {
     return fail(ErrorCode::kUnsupported, "model.dropout: is not supported");
   }
-  OCTET_TRY(const bool byte_fallback, read_flag(model, "byte_fallback", false, "model"));
-  if (byte_fallback) return fail(ErrorCode::kUnsupported, "model.byte_fallback: is not supported");
   BpeConfig config;
   config.vocabulary = tokens;
   OCTET_TRY(config.fuse_unknown, read_flag(model, "fuse_unk", false, "model"));
+  OCTET_TRY(config.byte_fallback, read_flag(model, "byte_fallback", false, "model"));
   OCTET_TRY(config.ignore_merges, read_flag(model, "ignore_merges", false, "model"));
   if (member(model, "unk_token") != nullptr) {
     OCTET_TRY(config.unknown, read_text(model, "unk_token", "model"));
@@ -73,6 +75,30 @@ Result<std::unique_ptr<Model>> read_model(const Json& model,
   auto made = Bpe::make(config);
   if (!made) return within("model", std::move(made).error());
   return *std::move(made);
+}
+
+Result<std::unique_ptr<Model>> read_unigram_model(const Json& model,
+                                                  std::vector<std::pair<std::string, TokenId>>& tokens) {
+  OCTET_TRY(const UnigramConfig config, read_unigram(model));
+  auto made = Unigram::make(config);
+  if (!made) return within("model.vocab", std::move(made).error());
+  tokens.reserve(config.pieces.size());
+  for (const UnigramPiece& piece : config.pieces) {
+    tokens.emplace_back(piece.text, static_cast<TokenId>(tokens.size()));
+  }
+  return *std::move(made);
+}
+
+// The model, and the tokens of its vocabulary.
+Result<std::unique_ptr<Model>> read_model(const Json& model, std::vector<std::pair<std::string, TokenId>>& tokens) {
+  std::string type = "BPE";
+  if (member(model, "type") != nullptr) {
+    OCTET_TRY(type, read_type(model, "model"));
+  }
+  if (type == "Unigram") return read_unigram_model(model, tokens);
+  if (type != "BPE") return fail(ErrorCode::kUnsupported, "model.type: \"{}\" is not supported", type);
+  OCTET_TRY(tokens, read_vocabulary(model));
+  return read_bpe_model(model, tokens);
 }
 
 Result<AddedToken> read_added(const Json& json, const std::string& path) {
@@ -90,16 +116,18 @@ Result<AddedToken> read_added(const Json& json, const std::string& path) {
   return token;
 }
 
-// Added tokens under the ids that they really have: a content that the vocabulary or an earlier one holds keeps that
-// id.
+// Added tokens under the ids that the reference gives them: a content that the vocabulary or an earlier one holds has
+// that id; others are numbered on from the size of the vocabulary. note: the first that the file says otherwise.
 Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
-                                                  const std::vector<std::pair<std::string, TokenId>>& tokens) {
+                                                  const std::vector<std::pair<std::string, TokenId>>& tokens,
+                                                  std::string& note) {
   std::vector<AddedToken> added;
   if (member(root, "added_tokens") == nullptr) return added;
   OCTET_TRY(const Json* const list, read_list(root, "added_tokens", "tokenizer"));
   std::unordered_map<std::string_view, TokenId> known;
   known.reserve(tokens.size());
   for (const auto& [token, id] : tokens) known[token] = id;
+  auto next = static_cast<TokenId>(tokens.size());
   added.reserve(list->size());  // `known` points into it
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string path = fmt::format("added_tokens[{}]", i);
@@ -109,8 +137,13 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
       return fail(ErrorCode::kInvalid, "{}.id: {} is far past the {} tokens", path, token.id, tokens.size());
     }
     added.push_back(std::move(token));
-    const auto [entry, is_new] = known.emplace(added.back().content, added.back().id);
+    const auto [entry, is_new] = known.emplace(added.back().content, next);
+    if (entry->second != added.back().id && note.empty()) {
+      note = fmt::format("{}: \"{}\" gets id {}, not {}", path, added.back().content.substr(0, 100), entry->second,
+                         added.back().id);
+    }
     added.back().id = entry->second;
+    next = std::max(next, entry->second + 1);
   }
   return added;
 }
@@ -119,13 +152,10 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
   if (!root.is_object()) return fail(ErrorCode::kInvalid, "tokenizer: must be a JSON object");
   const Json* model = member(root, "model");
   if (model == nullptr || !model->is_object()) return fail(ErrorCode::kInvalid, "model: must be an object");
-  if (member(*model, "type") != nullptr) {
-    OCTET_TRY(const std::string type, read_type(*model, "model"));
-    if (type != "BPE") return fail(ErrorCode::kUnsupported, "model.type: \"{}\" is not supported", type);
-  }
-  OCTET_TRY(auto tokens, read_vocabulary(*model));
+  std::vector<std::pair<std::string, TokenId>> tokens;
   OCTET_TRY(auto read, read_model(*model, tokens));
-  OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens));
+  std::string note;
+  OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens, note));
   for (const AddedToken& token : added) tokens.emplace_back(token.content, token.id);
   auto vocabulary = Vocabulary::make(std::move(tokens));
   if (!vocabulary) return within("model.vocab", std::move(vocabulary).error());
@@ -151,6 +181,7 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
     OCTET_TRY(decoder, make_decoder(*json, "decoder"));
   }
   OCTET_TRY(AddedTokens added_tokens, AddedTokens::make(std::move(added), normalizer.get()));
+  if (!note.empty()) log_warning("{}", note);
   return std::make_unique<Pipeline>(PipelineParts{*std::move(vocabulary), std::move(added_tokens),
                                                   std::move(normalizer), std::move(pre_tokenizer), std::move(read),
                                                   std::move(post_processor), std::move(decoder)});
