@@ -20,6 +20,7 @@ struct RenderInput {
   Json documents = nullptr;
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+  bool keep_nulls = false;          // members of messages that are null reach the template; else they are left out
   Json variables = Json::object();  // every other name the template sees, of the operator: bos_token, eos_token
   Json client_variables =
       Json::object();    // chat_template_kwargs of a request; none of the names above can be replaced by them
