@@ -51,26 +51,39 @@ Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& op
     if (!tokenizer) return within(checkpoint.path().string(), std::move(tokenizer).error());
     return tokenizer;
   }
-  if (checkpoint.tokenizer_json) return read_tokenizer(*checkpoint.tokenizer_json);
+  if (checkpoint.text.tokenizer_json) return read_tokenizer(*checkpoint.text.tokenizer_json);
   return fail(ErrorCode::kNotFound,
               "{} has no tokenizer.json: --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
               checkpoint.path().string());
 }
 
+// What a client is not told, but who runs the server should know.
+void note_form(const text::NamedTemplate& made) {
+  if (!made.form.system_role) log_warning("chat template {}: system messages do not show in its prompts", made.name);
+  if (!made.form.shows_calls) log_info("chat template {}: it has no place for tool calls", made.name);
+}
+
 // A template that was asked for must parse; the model's own is done without, since completions need none.
-Result<std::optional<text::ChatTemplate>> find_template(const ReplicaOptions& options,
-                                                        const formats::Checkpoint& checkpoint) {
+Result<text::ChatTemplates> find_templates(const ReplicaOptions& options, const formats::Checkpoint& checkpoint,
+                                           const Json& variables) {
+  text::ChatTemplates templates;
   if (options.chat_template) {
-    auto parsed = text::ChatTemplate::parse(*options.chat_template);
-    if (!parsed) return within("--chat-template", std::move(parsed).error());
-    return *std::move(parsed);
+    auto made = text::NamedTemplate::parse("default", *options.chat_template, variables);
+    if (!made) return within("--chat-template", std::move(made).error());
+    note_form(*made);
+    templates.add(*std::move(made));
+    return templates;
   }
-  if (!checkpoint.chat_template) return std::nullopt;
-  auto parsed = text::ChatTemplate::parse(*checkpoint.chat_template);
-  if (parsed) return *std::move(parsed);
-  log_warning("{}: chat is not served, its template does not parse: {}", checkpoint.path().string(),
-              parsed.error().message);
-  return std::nullopt;
+  for (const auto& [name, source] : checkpoint.text.chat_templates) {
+    auto made = text::NamedTemplate::parse(name, source, variables);
+    if (made) {
+      note_form(*made);
+      templates.add(*std::move(made));
+    } else {
+      log_warning("{}: chat template {} is not used: {}", checkpoint.path().string(), name, made.error().message);
+    }
+  }
+  return templates;
 }
 
 // The steps from a path to a running engine, in the order in which they are called.
@@ -126,11 +139,10 @@ Result<> Loader::open() {
   Replica& replica = *replica_;
   replica.config = checkpoint_->config();
   replica.generation = checkpoint_->generation();
-  replica.bos_token = checkpoint_->bos_token.value_or("");
-  replica.eos_token = checkpoint_->eos_token.value_or("");
+  for (const auto& [name, text] : checkpoint_->text.special_tokens) replica.template_variables[name] = text;
   if (!options_.skip_tokenizer) {
     OCTET_TRY(replica.tokenizer, find_tokenizer(options_, *checkpoint_));
-    OCTET_TRY(replica.chat_template, find_template(options_, *checkpoint_));
+    OCTET_TRY(replica.chat_templates, find_templates(options_, *checkpoint_, replica.template_variables));
   }
   return {};
 }

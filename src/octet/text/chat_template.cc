@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -95,6 +96,12 @@ Error at_line(Error error, int line) {
 }
 
 }  // namespace
+
+std::int64_t local_time(std::int64_t moment) {
+  const auto seconds = static_cast<std::time_t>(moment);
+  std::tm parts{};
+  return localtime_r(&seconds, &parts) != nullptr ? moment + parts.tm_gmtoff : moment;
+}
 
 struct ChatTemplate::Program {
   jinja::Program code;

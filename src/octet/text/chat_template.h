@@ -27,6 +27,9 @@ struct RenderInput {
   std::int64_t now = 0;  // what strftime_now takes as the time: seconds since 1970, local where local time is wanted
 };
 
+// A moment (seconds since 1970) as RenderInput::now wants it for the time zone of this process.
+std::int64_t local_time(std::int64_t moment);
+
 struct Rendered {
   std::string text;
   std::vector<TextSpan> spans;  // cover text: which bytes came from the template, which from the input's data
