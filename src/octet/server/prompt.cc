@@ -34,8 +34,8 @@ void check_tools(JsonFields& fields, const Json& tools) {
   }
 }
 
-// Refuses by size what cannot fit, before time goes into tokenizing it.
-ApiResult<> check_size(std::string_view text, const ServedModel& model) {
+ApiResult<> check_size(std::string_view text, const ServedModel& model, SizeCheck check) {
+  if (check == SizeCheck::kNone) return {};
   const std::size_t limit = static_cast<std::size_t>(model.replica->max_model_len) * model.longest_token;
   if (text.size() <= limit) return {};
   return std::unexpected(bad_value(
@@ -135,7 +135,7 @@ ChatPrompt parse_chat_prompt(JsonFields& fields) {
 }
 
 ApiResult<std::vector<text::TokenId>> chat_tokens(ChatPrompt&& prompt, const ServedModel& model,
-                                                  const TemplateOptions& options) {
+                                                  const TemplateOptions& options, SizeCheck check) {
   const engine::Replica& replica = *model.replica;
   if (!replica.tokenizer) {
     return std::unexpected(bad_value({}, "a chat needs a tokenizer, and this server runs without one"));
@@ -153,19 +153,20 @@ ApiResult<std::vector<text::TokenId>> chat_tokens(ChatPrompt&& prompt, const Ser
   input.now = text::local_time(std::time(nullptr));
   auto rendered = chosen.get().render_adapted(std::move(input), options.content_format);
   if (!rendered) return std::unexpected(bad_value("messages", rendered.error().message));
-  OCTET_TRY_VOID(check_size(rendered->text, model));
+  OCTET_TRY_VOID(check_size(rendered->text, model, check));
   auto ids = replica.tokenizer->encode_rendered(rendered->text, rendered->spans);
   if (!ids) return std::unexpected(from_error(ids.error(), "messages"));
   if (prompt.add_special_tokens) OCTET_TRY_VOID(add_special(*replica.tokenizer, *ids));
   return *std::move(ids);
 }
 
-ApiResult<std::vector<text::TokenId>> text_tokens(std::string_view text, bool add_special, const ServedModel& model) {
+ApiResult<std::vector<text::TokenId>> text_tokens(std::string_view text, bool add_special, const ServedModel& model,
+                                                  SizeCheck check) {
   const engine::Replica& replica = *model.replica;
   if (!replica.tokenizer) {
     return std::unexpected(bad_value("prompt", "this server runs without a tokenizer: prompt must be token ids"));
   }
-  OCTET_TRY_VOID(check_size(text, model));
+  OCTET_TRY_VOID(check_size(text, model, check));
   auto ids = replica.tokenizer->encode(text, {.add_special = add_special, .parse_special = true});
   if (!ids) return std::unexpected(from_error(ids.error(), "prompt"));
   return *std::move(ids);

@@ -33,12 +33,16 @@ struct ChatPrompt {
 // Errors stay in fields.
 ChatPrompt parse_chat_prompt(JsonFields& fields);
 
-// Errors: 400 with the field at fault; template errors name the template's line. A prompt that cannot fit the context
-// is refused by its size before it is tokenized.
+// kContext: a prompt that cannot fit the context is refused by its bytes, before time goes into tokenizing it.
+enum class SizeCheck { kNone, kContext };
+
+// Errors: 400 with the field at fault; template errors name the template's line.
 ApiResult<std::vector<text::TokenId>> chat_tokens(ChatPrompt&& prompt, const ServedModel& model,
-                                                  const TemplateOptions& options);
+                                                  const TemplateOptions& options,
+                                                  SizeCheck check = SizeCheck::kContext);
 // Strings of special tokens become those tokens.
-ApiResult<std::vector<text::TokenId>> text_tokens(std::string_view text, bool add_special, const ServedModel& model);
+ApiResult<std::vector<text::TokenId>> text_tokens(std::string_view text, bool add_special, const ServedModel& model,
+                                                  SizeCheck check = SizeCheck::kContext);
 
 // [1, 2, 3] as token ids; path names the list.
 ApiResult<std::vector<text::TokenId>> parse_token_ids(const Json& list, const std::string& path);
