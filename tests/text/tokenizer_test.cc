@@ -265,12 +265,11 @@ TEST(Tokenizer, UnsupportedPartsAreRefusedByName) {
   const auto says = [](const std::string& error, const std::string& what) {
     EXPECT_NE(error.find(what), std::string::npos) << error;
   };
-  says(with("normalizer", {{"type", "Precompiled"}}), "normalizer.type: \"Precompiled\"");
-  says(with("pre_tokenizer", {{"type", "Metaspace"}}), "pre_tokenizer.type: \"Metaspace\"");
-  says(with("post_processor", {{"type", "BertProcessing"}}), "post_processor.type: \"BertProcessing\"");
+  says(with("normalizer", {{"type", "BertNormalizer"}}), "normalizer.type: \"BertNormalizer\"");
+  says(with("pre_tokenizer", {{"type", "UnicodeScripts"}}), "pre_tokenizer.type: \"UnicodeScripts\"");
+  says(with("post_processor", {{"type", "Other"}}), "post_processor.type: \"Other\"");
   says(with("decoder", {{"type", "WordPiece"}}), "decoder.type: \"WordPiece\"");
   says(with_model("type", "Unigram"), "model.type: \"Unigram\"");
-  says(with_model("byte_fallback", true), "model.byte_fallback");
   says(with_model("dropout", 0.1), "model.dropout");
   says(with_model("end_of_word_suffix", "</w>"), "model.end_of_word_suffix");
 }

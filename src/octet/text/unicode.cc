@@ -90,6 +90,22 @@ void append_code_point(std::string& out, char32_t value) {
   }
 }
 
+std::size_t grapheme_length(std::string_view text, std::size_t at) {
+  const std::size_t begin = at;
+  utf8proc_int32_t state = 0;
+  for (CodePoint last = code_point_at(text, at);;) {
+    at += last.length;
+    if (at == text.size()) break;
+    const CodePoint next = code_point_at(text, at);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last.value),
+                                         static_cast<utf8proc_int32_t>(next.value), &state)) {
+      break;
+    }
+    last = next;
+  }
+  return at - begin;
+}
+
 std::size_t count_code_points(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size(); at += code_point_at(text, at).length) ++count;

@@ -19,6 +19,8 @@ CodePoint code_point_at(std::string_view text, std::size_t at);
 std::size_t previous_code_point(std::string_view text, std::size_t at);
 // Appends UTF-8; surrogates and values past U+10FFFF become U+FFFD.
 void append_code_point(std::string& out, char32_t value);
+// Bytes of the extended grapheme cluster (UAX 29) that begins at byte `at` (at < text.size()).
+std::size_t grapheme_length(std::string_view text, std::size_t at);
 std::size_t count_code_points(std::string_view text);
 
 bool is_ascii(std::string_view text);

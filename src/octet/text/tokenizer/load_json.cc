@@ -55,11 +55,10 @@ Result<std::unique_ptr<Model>> read_model(const Json& model,
   if (dropout != nullptr && (!dropout->is_number() || *dropout != 0)) {
     return fail(ErrorCode::kUnsupported, "model.dropout: is not supported");
   }
-  OCTET_TRY(const bool byte_fallback, read_flag(model, "byte_fallback", false, "model"));
-  if (byte_fallback) return fail(ErrorCode::kUnsupported, "model.byte_fallback: is not supported");
   BpeConfig config;
   config.vocabulary = tokens;
   OCTET_TRY(config.fuse_unknown, read_flag(model, "fuse_unk", false, "model"));
+  OCTET_TRY(config.byte_fallback, read_flag(model, "byte_fallback", false, "model"));
   OCTET_TRY(config.ignore_merges, read_flag(model, "ignore_merges", false, "model"));
   if (member(model, "unk_token") != nullptr) {
     OCTET_TRY(config.unknown, read_text(model, "unk_token", "model"));

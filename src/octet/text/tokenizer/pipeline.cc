@@ -9,18 +9,18 @@ namespace {
 
 class PipelineStream final : public DecodeStream {
  public:
-  PipelineStream(const PipelineParts& parts, bool skip_special)
-      : parts_(parts), skip_special_(skip_special), run_(parts.decoder->start()) {}
+  PipelineStream(const PipelineParts& parts, bool skip_special, DecodeMode mode)
+      : parts_(parts), skip_special_(skip_special), run_(parts.decoder->start(mode)) {}
   void push(TokenId id, std::string& out) override {
     if (skip_special_ && parts_.added.is_special(id)) return;
-    if (const auto token = parts_.vocabulary.token(id)) run_->push(*token, out);
+    if (const auto token = parts_.vocabulary.token(id)) run_.push(*token, out);
   }
-  void finish(std::string& out) override { run_->finish(out); }
+  void finish(std::string& out) override { run_.finish(out); }
 
  private:
   const PipelineParts& parts_;
   bool skip_special_;
-  std::unique_ptr<DecoderRun> run_;
+  DecoderRun run_;
 };
 
 }  // namespace
@@ -51,13 +51,14 @@ Result<std::vector<TokenId>> Pipeline::encode_sections(std::string_view text,
     if (section.id) {
       ids.push_back(*section.id);
     } else {
-      OCTET_TRY_VOID(encode_plain(text.substr(section.begin, section.end - section.begin), special, ids));
+      const std::string_view part = text.substr(section.begin, section.end - section.begin);
+      OCTET_TRY_VOID(encode_plain(part, section.begin == 0, special, ids));
     }
   }
   return ids;
 }
 
-Result<> Pipeline::encode_plain(std::string_view text, const AddedTokens::Special& special,
+Result<> Pipeline::encode_plain(std::string_view text, bool at_start, const AddedTokens::Special& special,
                                 std::vector<TokenId>& ids) const {
   std::string normalized(text);
   if (parts_.normalizer != nullptr) {
@@ -70,6 +71,7 @@ Result<> Pipeline::encode_plain(std::string_view text, const AddedTokens::Specia
     }
     Pieces pieces;
     pieces.text = normalized.substr(section.begin, section.end - section.begin);
+    pieces.at_start = at_start && section.begin == 0;
     pieces.ranges.push_back({0, pieces.text.size()});
     if (parts_.pre_tokenizer != nullptr) OCTET_TRY_VOID(parts_.pre_tokenizer->apply(pieces));
     OCTET_TRY_VOID(parts_.model->encode(pieces, ids));
@@ -79,14 +81,14 @@ Result<> Pipeline::encode_plain(std::string_view text, const AddedTokens::Specia
 
 std::string Pipeline::decode(std::span<const TokenId> ids, bool skip_special) const {
   std::string text;
-  PipelineStream stream(parts_, skip_special);
+  PipelineStream stream(parts_, skip_special, DecodeMode::kWhole);
   for (const TokenId id : ids) stream.push(id, text);
   stream.finish(text);
   return text;
 }
 
 std::unique_ptr<DecodeStream> Pipeline::start_decoding(bool skip_special) const {
-  return std::make_unique<PipelineStream>(parts_, skip_special);
+  return std::make_unique<PipelineStream>(parts_, skip_special, DecodeMode::kStream);
 }
 
 std::optional<std::string> Pipeline::token(TokenId id) const {

@@ -39,7 +39,8 @@ class Pipeline final : public Tokenizer {
 
  private:
   Result<std::vector<TokenId>> encode_sections(std::string_view text, const AddedTokens::Special& special) const;
-  Result<> encode_plain(std::string_view text, const AddedTokens::Special& special, std::vector<TokenId>& ids) const;
+  Result<> encode_plain(std::string_view text, bool at_start, const AddedTokens::Special& special,
+                        std::vector<TokenId>& ids) const;
 
   PipelineParts parts_;
 };
