@@ -71,7 +71,7 @@ TEST_P(JsonTokenizerGolden, EncodesAndDecodes) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, JsonTokenizerGolden,
                          ::testing::Values("tiny-bpe", "tiny-ignore-merges", "tiny-lowercase", "tiny-spm",
-                                           "tiny-metaspace", "tiny-gemma"));
+                                           "tiny-metaspace", "tiny-gemma", "tiny-unigram"));
 
 TEST(TokenizerGolden, GgufVocabulary) {
   check_cases(*from_gguf_file("tiny-gguf-bpe/vocab.gguf"), "tiny-gguf-bpe/cases.jsonl");
@@ -123,7 +123,7 @@ TEST_P(DetokenizeGolden, StepByStep) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, DetokenizeGolden,
                          ::testing::Values(Stream{"tiny-bpe", 55}, Stream{"tiny-spm", 52}, Stream{"tiny-metaspace", 52},
-                                           Stream{"tiny-gemma", 52}),
+                                           Stream{"tiny-gemma", 52}, Stream{"tiny-unigram", 52}),
                          [](const auto& info) {
                            std::string name = info.param.folder;
                            std::ranges::replace(name, '-', '_');

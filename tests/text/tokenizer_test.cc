@@ -269,7 +269,7 @@ TEST(Tokenizer, UnsupportedPartsAreRefusedByName) {
   says(with("pre_tokenizer", {{"type", "UnicodeScripts"}}), "pre_tokenizer.type: \"UnicodeScripts\"");
   says(with("post_processor", {{"type", "Other"}}), "post_processor.type: \"Other\"");
   says(with("decoder", {{"type", "WordPiece"}}), "decoder.type: \"WordPiece\"");
-  says(with_model("type", "Unigram"), "model.type: \"Unigram\"");
+  says(with_model("type", "WordPiece"), "model.type: \"WordPiece\"");
   says(with_model("dropout", 0.1), "model.dropout");
   says(with_model("end_of_word_suffix", "</w>"), "model.end_of_word_suffix");
 }
