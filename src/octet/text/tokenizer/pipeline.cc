@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "octet/base/utf8.h"
+#include "octet/text/unicode.h"
 
 namespace octet::text {
 namespace {
@@ -22,6 +23,16 @@ class PipelineStream final : public DecodeStream {
   bool skip_special_;
   DecoderRun run_;
 };
+
+// Whether normalized text still begins with what the text began with. The reference knows the place in the input of
+// every character; here it shows in whether the first character changes anything in front of another.
+Result<bool> keeps_start(const Normalizer& normalizer, std::string_view text, std::string_view normalized) {
+  const std::string_view first = text.substr(0, code_point_at(text, 0).length);
+  if (normalized.starts_with(first)) return true;
+  OCTET_TRY(const std::string with, normalizer.apply(std::string(first) + "x"));
+  OCTET_TRY(const std::string without, normalizer.apply("x"));
+  return with != without;
+}
 
 }  // namespace
 
@@ -64,6 +75,9 @@ Result<> Pipeline::encode_plain(std::string_view text, bool at_start, const Adde
   std::string normalized(text);
   if (parts_.normalizer != nullptr) {
     OCTET_TRY(normalized, parts_.normalizer->apply(std::move(normalized)));
+    if (at_start) {
+      OCTET_TRY(at_start, keeps_start(*parts_.normalizer, text, normalized));
+    }
   }
   for (const auto& section : parts_.added.split_normalized(normalized, special)) {
     if (section.id) {
