@@ -24,13 +24,16 @@ std::size_t grapheme_length(std::string_view text, std::size_t at);
 std::size_t count_code_points(std::string_view text);
 
 bool is_ascii(std::string_view text);
-bool is_white_space(char32_t c);   // property White_Space
-bool is_python_space(char32_t c);  // str.isspace: White_Space and U+001C to U+001F
-bool is_letter(char32_t c);        // category L
-bool is_mark(char32_t c);          // category M
-bool is_number(char32_t c);        // category N
-bool is_decimal(char32_t c);       // category Nd
-bool is_punctuation(char32_t c);   // category P
+bool is_white_space(char32_t c);     // property White_Space
+bool is_python_space(char32_t c);    // str.isspace: White_Space and U+001C to U+001F
+bool is_letter(char32_t c);          // category L
+bool is_mark(char32_t c);            // category M
+bool is_number(char32_t c);          // category N
+bool is_decimal(char32_t c);         // category Nd
+bool is_punctuation(char32_t c);     // category P
+bool is_symbol(char32_t c);          // category S
+bool is_capital_letter(char32_t c);  // categories Lu, Lt
+bool is_small_letter(char32_t c);    // category Ll
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_word(char32_t c);       // \w of regular expressions (UTS 18)
@@ -42,7 +45,7 @@ void append_lower(std::string& out, char32_t c);
 void append_title(std::string& out, char32_t c);
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
-// Error: text that is not UTF-8.
+// text: valid UTF-8. Linear in its length, and little more than a copy where the form changes nothing.
 Result<std::string> normalize(std::string_view text, NormalForm form);
 
 }  // namespace octet::text

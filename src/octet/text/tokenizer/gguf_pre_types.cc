@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "octet/text/tokenizer/patterns.h"
+#include "octet/text/tokenizer/word_matcher.h"
 
 namespace octet::text {
 namespace {
@@ -51,7 +52,9 @@ Made llama3() { return by_patterns({patterns::kLlama3}); }
 Made tekken() { return by_patterns({patterns::kTekken}); }
 Made o200k() { return by_patterns({patterns::kO200k}); }
 Made kimi() { return by_patterns({patterns::kKimi}); }
-Made deepseek_v3() { return by_patterns({patterns::kThreeDigits, patterns::kDeepSeekCjk, patterns::kDeepSeekWords}); }
+Made deepseek_v3() {
+  return by_patterns({patterns::kDeepSeekNumbers, patterns::kDeepSeekHan, patterns::kDeepSeekWords});
+}
 Made deepseek_coder() {
   return by_patterns(
       {patterns::kLineEnd, patterns::kSpaceAndLetters, patterns::kSpaceAndPunctuation, patterns::kEastAsian}, true);

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "octet/text/tokenizer/patterns.h"
+#include "octet/text/tokenizer/word_matcher.h"
 
 namespace octet::text {
 namespace {

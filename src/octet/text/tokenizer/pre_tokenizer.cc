@@ -8,29 +8,60 @@
 #include "octet/text/tokenizer/metaspace.h"
 #include "octet/text/tokenizer/regex.h"
 #include "octet/text/tokenizer/split_pieces.h"
+#include "octet/text/tokenizer/word_matcher.h"
 #include "octet/text/unicode.h"
 
 namespace octet::text {
 namespace {
 
-// GPT-2's pattern, which ByteLevel applies by itself.
-constexpr std::string_view kByteLevelRegex =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 using Range = Pieces::Range;
 
-class Split final : public PreTokenizer {
+// A pattern, matched by hand where it is a known one.
+class Pattern {
  public:
-  Split(Regex regex, SplitBehavior behavior, bool invert)
-      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
-  Result<> apply(Pieces& pieces) const override {
-    spell_pieces(pieces);
-    return split_pieces(pieces, behavior_, invert_,
-                        [&](std::string_view text, auto& found) { return regex_.find_all(text, found); });
+  static Result<Pattern> make(std::string_view regex) {
+    Pattern made;
+    made.matcher_ = find_matcher(regex);
+    if (made.matcher_ == nullptr) {
+      OCTET_TRY(made.regex_, Regex::compile(regex));
+    }
+    return made;
+  }
+
+  // As Regex::find_all.
+  template <typename Found>
+  Result<> find_all(std::string_view text, Found& found) const {
+    if (matcher_ == nullptr) return regex_->find_all(text, found);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = matcher_(text, at);
+      if (end > at) {
+        found(at, end);
+        at = end;
+      } else {
+        at += code_point_at(text, at).length;
+      }
+    }
+    return {};
   }
 
  private:
-  Regex regex_;
+  Pattern() = default;
+  WordMatcher matcher_ = nullptr;
+  std::optional<Regex> regex_;
+};
+
+class Split final : public PreTokenizer {
+ public:
+  Split(Pattern pattern, SplitBehavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  Result<> apply(Pieces& pieces) const override {
+    spell_pieces(pieces);
+    return split_pieces(pieces, behavior_, invert_,
+                        [&](std::string_view text, auto& found) { return pattern_.find_all(text, found); });
+  }
+
+ private:
+  Pattern pattern_;
   SplitBehavior behavior_;
   bool invert_;
 };
@@ -82,14 +113,14 @@ class Digits final : public PreTokenizer {
 
 class ByteLevel final : public PreTokenizer {
  public:
-  ByteLevel(bool add_prefix_space, std::optional<Regex> regex)
-      : add_prefix_space_(add_prefix_space), regex_(std::move(regex)) {}
+  ByteLevel(bool add_prefix_space, std::optional<Pattern> pattern)
+      : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
   Result<> apply(Pieces& pieces) const override {
     spell_pieces(pieces);
     if (add_prefix_space_) prefix(pieces);
-    if (regex_) {
+    if (pattern_) {
       OCTET_TRY_VOID(split_pieces(pieces, SplitBehavior::kIsolated, false,
-                                  [&](std::string_view text, auto& found) { return regex_->find_all(text, found); }));
+                                  [&](std::string_view text, auto& found) { return pattern_->find_all(text, found); }));
     }
     pieces.is_bytes = true;
     return {};
@@ -110,7 +141,7 @@ class ByteLevel final : public PreTokenizer {
   }
 
   bool add_prefix_space_;
-  std::optional<Regex> regex_;
+  std::optional<Pattern> pattern_;
 };
 
 class Sequence final : public PreTokenizer {
@@ -165,7 +196,7 @@ Result<std::unique_ptr<PreTokenizer>> read_fixed_length(const Json& json, std::s
 }  // namespace
 
 Result<std::unique_ptr<PreTokenizer>> make_split(std::string_view regex, SplitBehavior behavior, bool invert) {
-  OCTET_TRY(Regex compiled, Regex::compile(regex));
+  OCTET_TRY(Pattern compiled, Pattern::make(regex));
   return std::make_unique<Split>(std::move(compiled), behavior, invert);
 }
 
@@ -174,11 +205,11 @@ std::unique_ptr<PreTokenizer> make_string_split(std::string pattern, SplitBehavi
 }
 
 Result<std::unique_ptr<PreTokenizer>> make_byte_level(bool add_prefix_space, bool use_regex) {
-  std::optional<Regex> regex;
+  std::optional<Pattern> pattern;
   if (use_regex) {
-    OCTET_TRY(regex, Regex::compile(kByteLevelRegex));
+    OCTET_TRY(pattern, Pattern::make(patterns::kGpt2));
   }
-  return std::make_unique<ByteLevel>(add_prefix_space, std::move(regex));
+  return std::make_unique<ByteLevel>(add_prefix_space, std::move(pattern));
 }
 
 std::unique_ptr<PreTokenizer> make_digits(bool individual) { return std::make_unique<Digits>(individual); }
