@@ -1,6 +1,7 @@
 // Tokenizers against the reference libraries: ids and decoded text of every golden case.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,27 +61,47 @@ void check_cases(const Tokenizer& tokenizer, const std::string& name) {
   EXPECT_EQ(checked, 306U);
 }
 
-TEST(TokenizerGolden, ByteLevelWithAddedTokensOfEveryFlag) {
-  check_cases(*from_json_file("tiny-bpe/tokenizer.json"), "tiny-bpe/cases.jsonl");
+// Those of tokenizer.json, by folder.
+class JsonTokenizerGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(JsonTokenizerGolden, EncodesAndDecodes) {
+  const std::string folder = GetParam();
+  check_cases(*from_json_file(folder + "/tokenizer.json"), folder + "/cases.jsonl");
 }
 
-TEST(TokenizerGolden, WholeWordsBeforeMerges) {
-  check_cases(*from_json_file("tiny-ignore-merges/tokenizer.json"), "tiny-ignore-merges/cases.jsonl");
-}
-
-TEST(TokenizerGolden, NormalizersDigitsAndPrefixSpace) {
-  check_cases(*from_json_file("tiny-lowercase/tokenizer.json"), "tiny-lowercase/cases.jsonl");
-}
+INSTANTIATE_TEST_SUITE_P(Tiny, JsonTokenizerGolden,
+                         ::testing::Values("tiny-bpe", "tiny-ignore-merges", "tiny-lowercase", "tiny-spm",
+                                           "tiny-metaspace", "tiny-gemma", "tiny-unigram"));
 
 TEST(TokenizerGolden, GgufVocabulary) {
   check_cases(*from_gguf_file("tiny-gguf-bpe/vocab.gguf"), "tiny-gguf-bpe/cases.jsonl");
 }
 
-TEST(TokenizerGolden, DetokenizesStepByStep) {
-  const auto tokenizer = from_json_file("tiny-bpe/tokenizer.json");
+struct Stream {
+  const char* folder;
+  std::size_t records;
+};
+
+class DetokenizeGolden : public ::testing::TestWithParam<Stream> {};
+
+// Where the references count U+FFFD differently, any of the texts under "accept" is right for the whole; the stream
+// gives the one of "deltas".
+void check_whole(const Tokenizer& tokenizer, const Json& record, const Ids& prompt, const Ids& ids) {
+  const bool skip = record.at("skip_special").get<bool>();
+  Ids all = prompt;
+  all.insert(all.end(), ids.begin(), ids.end());
+  const std::string whole = tokenizer.decode(all, skip), before = tokenizer.decode(prompt, skip);
+  ASSERT_TRUE(whole.starts_with(before)) << whole;
+  const auto texts = record.contains("accept") ? record["accept"].get<std::vector<std::string>>()
+                                               : std::vector{record.at("text").get<std::string>()};
+  EXPECT_NE(std::ranges::find(texts, whole.substr(before.size())), texts.end()) << whole;
+}
+
+TEST_P(DetokenizeGolden, StepByStep) {
+  const auto tokenizer = from_json_file(std::string(GetParam().folder) + "/tokenizer.json");
   std::size_t checked = 0;
   for (const Json& record : testing::read_jsonl("detokenize.jsonl")) {
-    if (record.at("tokenizer") != "tiny-bpe") continue;
+    if (record.at("tokenizer") != GetParam().folder) continue;
     SCOPED_TRACE(record.at("name").get<std::string>());
     const Ids prompt = record.at("prompt_ids").get<Ids>(), ids = record.at("ids").get<Ids>();
     Detokenizer detokenizer(*tokenizer, record.at("skip_special").get<bool>(), prompt);
@@ -94,10 +115,20 @@ TEST(TokenizerGolden, DetokenizesStepByStep) {
     EXPECT_EQ(deltas, record.at("deltas").get<std::vector<std::string>>());
     EXPECT_EQ(rest, record.at("flush").get<std::string>());
     EXPECT_EQ(all + rest, record.at("text").get<std::string>());
+    check_whole(*tokenizer, record, prompt, ids);
     ++checked;
   }
-  EXPECT_EQ(checked, 55U);
+  EXPECT_EQ(checked, GetParam().records);
 }
+
+INSTANTIATE_TEST_SUITE_P(Tiny, DetokenizeGolden,
+                         ::testing::Values(Stream{"tiny-bpe", 55}, Stream{"tiny-spm", 52}, Stream{"tiny-metaspace", 52},
+                                           Stream{"tiny-gemma", 52}, Stream{"tiny-unigram", 52}),
+                         [](const auto& info) {
+                           std::string name = info.param.folder;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace octet::text

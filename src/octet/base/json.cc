@@ -1,7 +1,10 @@
 #include "octet/base/json.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
-#include <set>
+#include <cstdint>
+#include <random>
 #include <vector>
 
 #include "octet/base/utf8.h"
@@ -12,6 +15,55 @@ namespace {
 constexpr std::size_t kMaxKeyShown = 100;
 
 std::string shown(const std::string& key) { return repair_utf8(key.substr(0, kMaxKeyShown)); }
+
+// Nobody outside may choose keys that collide.
+std::uint64_t hash_seed() {
+  static const std::uint64_t seed = [] {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+  }();
+  return seed;
+}
+
+// Tells whether an object under construction has a key already: by looking through few, by a hash table of many.
+class KeyIndex {
+ public:
+  // object: its members so far. `name` counts as its next member.
+  bool insert(const Json::object_t& object, std::string_view name) {
+    if (object.size() < kFew) {
+      return std::ranges::none_of(object, [&](const auto& member) { return member.first == name; });
+    }
+    if (object.size() * 2 >= slots_.size()) grow(object);
+    return place(object, name, static_cast<std::uint32_t>(object.size()));
+  }
+
+ private:
+  static constexpr std::size_t kFew = 16;
+  static constexpr std::uint32_t kFree = 0xFFFF'FFFF;
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t member = kFree;
+  };
+
+  void grow(const Json::object_t& object) {
+    slots_.assign(std::max(4 * kFew, slots_.size() * 2), {});
+    for (std::uint32_t i = 0; i < object.size(); ++i) place(object, (object.begin() + i)->first, i);
+  }
+
+  bool place(const Json::object_t& object, std::string_view name, std::uint32_t member) {
+    const std::uint64_t hash = XXH3_64bits_withSeed(name.data(), name.size(), hash_seed());
+    const auto tag = static_cast<std::uint32_t>(hash >> 32);
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = hash & mask;
+    for (; slots_[at].member != kFree; at = (at + 1) & mask) {
+      if (slots_[at].hash == tag && (object.begin() + slots_[at].member)->first == name) return false;
+    }
+    slots_[at] = {tag, member};
+    return true;
+  }
+
+  std::vector<Slot> slots_;
+};
 
 // Builds a value from the parser's events; stops at the first limit that is passed.
 class LimitedBuilder : public nlohmann::json_sax<Json> {
@@ -34,7 +86,7 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     if (!count()) return false;
     Level& top = stack_.back();
-    if (!limits_.allow_duplicate_keys && !top.keys.insert(name).second) {
+    if (!limits_.allow_duplicate_keys && !top.keys.insert(top.value.get_ref<const Json::object_t&>(), name)) {
       return stop(fmt::format("duplicate key \"{}\"", shown(name)));
     }
     top.key = std::move(name);
@@ -58,7 +110,7 @@ class LimitedBuilder : public nlohmann::json_sax<Json> {
   struct Level {
     Json value;
     std::string key;
-    std::set<std::string, std::less<>> keys;
+    KeyIndex keys;
   };
 
   bool stop(std::string message) {

@@ -7,10 +7,18 @@
 #include <cstdlib>
 #include <memory>
 
+#include "octet/text/code_point_table.h"
+#include "octet/text/unicode_additions.h"
+
 namespace octet::text {
 namespace {
 
-utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+utf8proc_category_t category(char32_t c) {
+  const utf8proc_category_t known = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  if (known != UTF8PROC_CATEGORY_CN) return known;
+  const auto* range = std::ranges::lower_bound(kAddedCharacters, c, {}, &CategoryRange::last);
+  return range != kAddedCharacters.end() && range->first <= c ? range->category : known;
+}
 
 // Characters whose upper case is more than one character (SpecialCasing.txt, without the Greek iota forms).
 struct Expansion {
@@ -90,6 +98,22 @@ void append_code_point(std::string& out, char32_t value) {
   }
 }
 
+std::size_t grapheme_length(std::string_view text, std::size_t at) {
+  const std::size_t begin = at;
+  utf8proc_int32_t state = 0;
+  for (CodePoint last = code_point_at(text, at);;) {
+    at += last.length;
+    if (at == text.size()) break;
+    const CodePoint next = code_point_at(text, at);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last.value),
+                                         static_cast<utf8proc_int32_t>(next.value), &state)) {
+      break;
+    }
+    last = next;
+  }
+  return at - begin;
+}
+
 std::size_t count_code_points(std::string_view text) {
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size(); at += code_point_at(text, at).length) ++count;
@@ -125,6 +149,15 @@ bool is_punctuation(char32_t c) {
   const auto k = category(c);
   return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
+bool is_symbol(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_SM && k <= UTF8PROC_CATEGORY_SO;
+}
+bool is_capital_letter(char32_t c) {
+  const auto k = category(c);
+  return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LT;
+}
+bool is_small_letter(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
 bool is_upper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
 bool is_lower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
 
@@ -167,7 +200,10 @@ void append_title(std::string& out, char32_t c) {
   }
 }
 
-Result<std::string> normalize(std::string_view text, NormalForm form) {
+namespace {
+
+// Appends a normalized text, whatever it holds.
+Result<> append_normalized(std::string& out, std::string_view text, NormalForm form) {
   int options = UTF8PROC_STABLE;
   if (form == NormalForm::kNfc || form == NormalForm::kNfkc) options |= UTF8PROC_COMPOSE;
   if (form == NormalForm::kNfd || form == NormalForm::kNfkd) options |= UTF8PROC_DECOMPOSE;
@@ -178,7 +214,56 @@ Result<std::string> normalize(std::string_view text, NormalForm form) {
                    &mapped, static_cast<utf8proc_option_t>(options));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
   if (length < 0) return fail(ErrorCode::kInvalid, "cannot normalize text: {}", utf8proc_errmsg(length));
-  return std::string(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
+  out.append(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
+  return {};
+}
+
+std::uint8_t bit_of(NormalForm form) { return static_cast<std::uint8_t>(1U << static_cast<unsigned>(form)); }
+
+// The forms that change a character, or that join it to the one before it.
+std::uint8_t forms_that_touch(char32_t c) {
+  const bool is_jamo = (c >= 0x1100 && c <= 0x11FF) || (c >= 0xA960 && c <= 0xA97F) || (c >= 0xD7B0 && c <= 0xD7FF);
+  if (is_jamo || is_mark(c)) return 0xFF;
+  const bool is_hangul = c >= 0xAC00 && c <= 0xD7A3;
+  if (!is_hangul && utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->decomp_seqindex == UINT16_MAX) return 0;
+  std::string text;
+  append_code_point(text, c);
+  std::uint8_t forms = 0;
+  for (const NormalForm form : {NormalForm::kNfc, NormalForm::kNfd, NormalForm::kNfkc, NormalForm::kNfkd}) {
+    std::string normal;
+    if (!append_normalized(normal, text, form) || normal != text) forms |= bit_of(form);
+  }
+  return forms;
+}
+
+}  // namespace
+
+Result<std::string> normalize(std::string_view text, NormalForm form) {
+  static const CodePointTable touched(forms_that_touch);
+  std::string out;
+  out.reserve(text.size());
+  // A character that the form leaves alone and that is no mark ends what the ones before it may become. So only runs of
+  // other characters are normalized, each with the character before it.
+  std::size_t done = 0, last = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint c = code_point_at(text, at);
+    if ((touched[c.value] & bit_of(form)) == 0) {
+      last = at;
+      at += c.length;
+      continue;
+    }
+    std::size_t end = at;
+    for (CodePoint next = c; (touched[next.value] & bit_of(form)) != 0;) {
+      end += next.length;
+      if (end == text.size()) break;
+      next = code_point_at(text, end);
+    }
+    out.append(text.substr(done, last - done));
+    OCTET_TRY_VOID(append_normalized(out, text.substr(last, end - last), form));
+    done = last = at = end;
+  }
+  out.append(text.substr(done));
+  return out;
 }
 
 }  // namespace octet::text

@@ -10,22 +10,22 @@
 namespace octet::text {
 namespace {
 
-constexpr std::size_t kShortWord = 48;  // symbols; a scan over so few beats a queue
+constexpr std::size_t kShortWord = 128;  // symbols; a scan over so few beats a queue
 
 }  // namespace
 
 MergeTable::MergeTable(std::size_t merges) {
-  const std::size_t capacity = std::bit_ceil(std::max<std::size_t>(16, merges * 2));
-  slots_.resize(capacity);
+  const std::size_t capacity = std::bit_ceil(std::max<std::size_t>(16, merges + merges / 2));
+  slots_.assign(capacity, kEmpty);
   mask_ = capacity - 1;
   shift_ = 64 - std::countr_zero(capacity);
 }
 
-void MergeTable::set(TokenId left, TokenId right, Merge merge) {
-  const std::uint64_t key = key_of(left, right);
-  std::size_t at = slot_of(key);
-  while (slots_[at].key != kEmpty && slots_[at].key != key) at = (at + 1) & mask_;
-  slots_[at] = {key, merge};
+void MergeTable::set(TokenId left, TokenId right, std::uint32_t rank) {
+  const std::uint64_t pair = pair_of(left, right);
+  std::size_t at = slot_of(pair);
+  while (slots_[at] != kEmpty && slots_[at] >> kRankBits != pair) at = (at + 1) & mask_;
+  slots_[at] = pair << kRankBits | rank;
 }
 
 // Working space of one call, reused from piece to piece.
@@ -33,65 +33,83 @@ struct Bpe::Scratch {
   struct Candidate {
     std::uint32_t rank = 0;
     std::uint32_t position = 0;
-    TokenId result = -1;
     bool operator>(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : position > other.position;
     }
   };
 
   std::vector<TokenId> symbols;
-  std::vector<MergeTable::Merge> pairs;  // of symbol i and i + 1
+  std::vector<std::uint32_t> ranks;  // of the merge of symbol i and the one behind it
   std::vector<std::uint32_t> previous, next;
   std::vector<Candidate> heap;
 };
 
-Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
-  std::unique_ptr<Bpe> made(new Bpe(config.merges.size()));
-  made->fuse_unknown_ = config.fuse_unknown;
-  made->ignore_merges_ = config.ignore_merges;
-  made->words_.reserve(config.vocabulary.size());
-  for (const auto& [token, id] : config.vocabulary) made->words_[token] = id;
-  if (config.ignore_merges) {
-    for (const auto& [token, id] : made->words_) {
-      if (auto bytes = unspell_bytes(token)) made->byte_words_[*std::move(bytes)] = id;
-    }
+Bpe::Bpe(const BpeConfig& config)
+    : words_(config.vocabulary.size()),
+      byte_words_(config.vocabulary.size()),
+      merges_(config.merges.size()),
+      fuse_unknown_(config.fuse_unknown),
+      byte_fallback_(config.byte_fallback),
+      ignore_merges_(config.ignore_merges) {
+  for (const auto& [token, id] : config.vocabulary) {
+    words_.set(token, id);
+    if (const auto bytes = unspell_bytes(token)) byte_words_.set(*bytes, id);
   }
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char raw = static_cast<char>(byte);
-    const auto found = made->words_.find(spell_bytes({&raw, 1}));
-    made->byte_ids_[byte] = found == made->words_.end() ? -1 : found->second;
+    byte_ids_[byte] = byte_words_.id_of({&raw, 1}).value_or(-1);
+    fallback_ids_[byte] = words_.id_of(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
-  made->byte_fallback_ = config.byte_fallback;
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const auto found = made->words_.find(fmt::format("<0x{:02X}>", byte));
-    made->fallback_ids_[byte] = found == made->words_.end() ? -1 : found->second;
+}
+
+Result<std::unique_ptr<Bpe>> Bpe::make(const BpeConfig& config) {
+  for (const auto& [token, id] : config.vocabulary) {
+    if (id < 0 || id > MergeTable::kMaxId) {
+      return fail(ErrorCode::kUnsupported, "token \"{}\" has id {}, more than {}", token.substr(0, 100), id,
+                  MergeTable::kMaxId);
+    }
   }
+  if (config.merges.size() > MergeTable::kMaxMerges) {
+    return fail(ErrorCode::kUnsupported, "{} merges, more than {}", config.merges.size(), MergeTable::kMaxMerges);
+  }
+  std::unique_ptr<Bpe> made(new Bpe(config));
   if (config.unknown) {
-    const auto found = made->words_.find(*config.unknown);
-    if (found == made->words_.end()) {
+    made->unknown_ = made->words_.id_of(*config.unknown);
+    if (!made->unknown_) {
       return fail(ErrorCode::kInvalid, "unk_token \"{}\" is not in the vocabulary", *config.unknown);
     }
-    made->unknown_ = found->second;
   }
   OCTET_TRY_VOID(made->add_merges(config));
+  made->tabulate_bytes();
   return made;
 }
 
 Result<> Bpe::add_merges(const BpeConfig& config) {
   std::uint32_t rank = 0;
+  std::string joined;
+  merged_.resize(config.merges.size(), -1);
   for (const auto& [left, right] : config.merges) {
-    const auto a = words_.find(left), b = words_.find(right), both = words_.find(left + right);
-    const bool known = a != words_.end() && b != words_.end() && both != words_.end();
-    if (known) {
-      merges_.set(a->second, b->second, {rank, both->second});
+    joined.assign(left).append(right);
+    const auto a = words_.id_of(left), b = words_.id_of(right), both = words_.id_of(joined);
+    if (a && b && both) {
+      merges_.set(*a, *b, rank);
+      merged_[rank] = *both;
     } else if (!config.skip_unknown_merges) {
-      const std::string missing = a == words_.end() ? left : b == words_.end() ? right : left + right;
+      const std::string& missing = !a ? left : !b ? right : joined;
       return fail(ErrorCode::kInvalid, "merge {} (\"{}\" and \"{}\"): token \"{}\" is not in the vocabulary", rank,
                   left.substr(0, 100), right.substr(0, 100), missing.substr(0, 200));
     }
     ++rank;
   }
   return {};
+}
+
+void Bpe::tabulate_bytes() {
+  if (std::ranges::any_of(byte_ids_, [](TokenId id) { return id < 0; })) return;
+  byte_merges_.reserve(256 * 256);
+  for (const TokenId left : byte_ids_) {
+    for (const TokenId right : byte_ids_) byte_merges_.push_back(merges_.find(left, right));
+  }
 }
 
 namespace {
@@ -145,9 +163,9 @@ void Bpe::symbols_of_characters(std::string_view word, std::vector<TokenId>& sym
   for (std::size_t at = 0; at < word.size();) {
     const std::string_view character = word.substr(at, code_point_at(word, at).length);
     at += character.size();
-    if (const auto found = words_.find(character); found != words_.end()) {
+    if (const auto* found = words_.find(character)) {
       unknown.end(symbols);
-      symbols.push_back(found->second);
+      symbols.push_back(found->id());
     } else if (!add_fallback(character, symbols)) {
       unknown.add(symbols);
     }
@@ -157,63 +175,86 @@ void Bpe::symbols_of_characters(std::string_view word, std::vector<TokenId>& sym
 
 Result<> Bpe::encode(const Pieces& pieces, std::vector<TokenId>& ids) const {
   Scratch scratch;
+  const TokenTable& words = pieces.is_bytes ? byte_words_ : words_;
   for (const Pieces::Range range : pieces.ranges) {
     const std::string_view word = pieces.view(range);
-    if (ignore_merges_) {
-      const Words& words = pieces.is_bytes ? byte_words_ : words_;
-      if (const auto found = words.find(word); found != words.end()) {
-        ids.push_back(found->second);
-        continue;
-      }
+    const TokenTable::Entry* whole = words.find(word);
+    using enum TokenTable::Verdict;
+    if (whole != nullptr && (ignore_merges_ || whole->verdict() == kYes)) {
+      ids.push_back(whole->id());
+      continue;
     }
-    scratch.symbols.clear();
-    pieces.is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
-    scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
-    ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
+    const std::size_t before = ids.size();
+    encode_word(word, pieces.is_bytes, scratch, ids);
+    // Whether the merges lead to the whole word is the same every time.
+    if (whole != nullptr && whole->verdict() == kUnknown) {
+      whole->set_verdict(ids.size() == before + 1 && ids.back() == whole->id() ? kYes : kNo);
+    }
   }
   return {};
 }
 
+void Bpe::encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const {
+  scratch.symbols.clear();
+  is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
+  if (scratch.symbols.size() > 1) {
+    rank_pairs(word, is_bytes, scratch);
+    scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
+  }
+  ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
+}
+
+void Bpe::rank_pairs(std::string_view word, bool is_bytes, Scratch& scratch) const {
+  const auto& symbols = scratch.symbols;
+  auto& ranks = scratch.ranks;
+  ranks.resize(symbols.size() - 1);
+  if (is_bytes && !byte_merges_.empty()) {
+    const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(word[i]); };
+    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = byte_merges_[byte(i) * std::size_t{256} + byte(i + 1)];
+  } else {
+    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = merges_.find(symbols[i], symbols[i + 1]);
+  }
+}
+
 void Bpe::merge_short(Scratch& scratch) const {
   auto& symbols = scratch.symbols;
-  auto& pairs = scratch.pairs;
-  if (symbols.size() < 2) return;
-  pairs.resize(symbols.size() - 1);
-  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = merges_.find(symbols[i], symbols[i + 1]);
-  for (;;) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < pairs.size(); ++i) {
-      if (pairs[i].rank < pairs[best].rank) best = i;
-    }
-    if (pairs.empty() || pairs[best].rank == MergeTable::kNone) return;
-    symbols[best] = pairs[best].result;
-    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-    pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(best));
-    if (best > 0) pairs[best - 1] = merges_.find(symbols[best - 1], symbols[best]);
-    if (best < pairs.size()) pairs[best] = merges_.find(symbols[best], symbols[best + 1]);
+  auto& ranks = scratch.ranks;
+  while (!ranks.empty()) {
+    std::uint32_t lowest = MergeTable::kNone;
+    for (const std::uint32_t rank : ranks) lowest = std::min(lowest, rank);
+    if (lowest == MergeTable::kNone) return;
+    const auto best = std::ranges::find(ranks, lowest) - ranks.begin();
+    const auto left = static_cast<std::size_t>(best);
+    symbols[left] = merged_[lowest];
+    symbols.erase(symbols.begin() + best + 1);
+    ranks.erase(ranks.begin() + best);
+    if (left > 0) ranks[left - 1] = merges_.find(symbols[left - 1], symbols[left]);
+    if (left < ranks.size()) ranks[left] = merges_.find(symbols[left], symbols[left + 1]);
   }
 }
 
 void Bpe::merge_long(Scratch& scratch) const {
   auto& symbols = scratch.symbols;
   auto& heap = scratch.heap;
+  auto& ranks = scratch.ranks;
   const auto count = static_cast<std::uint32_t>(symbols.size());
   scratch.previous.resize(count);
   scratch.next.resize(count);
   heap.clear();
-  const auto offer = [&](std::uint32_t left) {
-    const std::uint32_t right = scratch.next[left];
-    if (right >= count) return;
-    const MergeTable::Merge merge = merges_.find(symbols[left], symbols[right]);
-    if (merge.rank == MergeTable::kNone) return;
-    heap.push_back({merge.rank, left, merge.result});
-    std::ranges::push_heap(heap, std::greater<>());
-  };
   for (std::uint32_t i = 0; i < count; ++i) {
     scratch.previous[i] = i - 1;
     scratch.next[i] = i + 1;
+    if (i + 1 < count && ranks[i] != MergeTable::kNone) heap.push_back({ranks[i], i});
   }
-  for (std::uint32_t i = 0; i < count; ++i) offer(i);
+  std::ranges::make_heap(heap, std::greater<>());
+  const auto offer = [&](std::uint32_t left) {
+    const std::uint32_t right = scratch.next[left];
+    if (right >= count) return;
+    ranks[left] = merges_.find(symbols[left], symbols[right]);
+    if (ranks[left] == MergeTable::kNone) return;
+    heap.push_back({ranks[left], left});
+    std::ranges::push_heap(heap, std::greater<>());
+  };
   while (!heap.empty()) {
     std::ranges::pop_heap(heap, std::greater<>());
     const Scratch::Candidate top = heap.back();
@@ -222,8 +263,8 @@ void Bpe::merge_long(Scratch& scratch) const {
     if (symbols[left] < 0) continue;
     const std::uint32_t right = scratch.next[left];
     // Either side may have become another symbol since.
-    if (right >= count || merges_.find(symbols[left], symbols[right]).result != top.result) continue;
-    symbols[left] = top.result;
+    if (right >= count || ranks[left] != top.rank) continue;
+    symbols[left] = merged_[top.rank];
     symbols[right] = -1;
     const std::uint32_t after = scratch.next[right];
     scratch.next[left] = after;

@@ -6,50 +6,46 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "octet/text/tokenizer/model.h"
+#include "octet/text/tokenizer/token_table.h"
 
 namespace octet::text {
 
-// From a pair of ids to the rank of its merge and the id it gives. Open addressing.
+// From a pair of ids to the rank of its merge. Open addressing, a pair and its rank in one word: the inner loop of
+// encoding waits for this table.
 class MergeTable {
  public:
-  struct Merge {
-    std::uint32_t rank = kNone;
-    TokenId result = -1;
-  };
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+  static constexpr TokenId kMaxId = 0xF'FFFE;
+  static constexpr std::size_t kMaxMerges = 0xFF'FFFF;
 
   explicit MergeTable(std::size_t merges);
-  // A pair that is there already takes the new rank.
-  void set(TokenId left, TokenId right, Merge merge);
-  // rank kNone where the pair has no merge.
-  Merge find(TokenId left, TokenId right) const {
-    const std::uint64_t key = key_of(left, right);
-    for (std::size_t at = slot_of(key);; at = (at + 1) & mask_) {
-      const Slot& slot = slots_[at];
-      if (slot.key == key) return slot.merge;
-      if (slot.key == kEmpty) return {};
+  // A pair that is there already takes the new rank. Ids up to kMaxId, ranks below kMaxMerges.
+  void set(TokenId left, TokenId right, std::uint32_t rank);
+  // kNone where the pair has no merge.
+  std::uint32_t find(TokenId left, TokenId right) const {
+    const std::uint64_t pair = pair_of(left, right);
+    for (std::size_t at = slot_of(pair);; at = (at + 1) & mask_) {
+      const std::uint64_t slot = slots_[at];
+      if (slot >> kRankBits == pair) return static_cast<std::uint32_t>(slot & kMaxMerges);
+      if (slot == kEmpty) return kNone;
     }
   }
 
  private:
+  static constexpr int kIdBits = 20, kRankBits = 24;
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
-  struct Slot {
-    std::uint64_t key = kEmpty;
-    Merge merge;
-  };
-  static std::uint64_t key_of(TokenId left, TokenId right) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
+  static std::uint64_t pair_of(TokenId left, TokenId right) {
+    return static_cast<std::uint64_t>(left) << kIdBits | static_cast<std::uint64_t>(right);
   }
-  std::size_t slot_of(std::uint64_t key) const {
-    return static_cast<std::size_t>((key * 0x9E37'79B9'7F4A'7C15U) >> shift_) & mask_;
+  std::size_t slot_of(std::uint64_t pair) const {
+    return static_cast<std::size_t>((pair * 0x9E37'79B9'7F4A'7C15U) >> shift_);
   }
 
-  std::vector<Slot> slots_;
+  std::vector<std::uint64_t> slots_;
   std::size_t mask_ = 0;
   int shift_ = 0;
 };
@@ -66,7 +62,8 @@ struct BpeConfig {
 
 class Bpe final : public Model {
  public:
-  // Errors name the merge or token that is not in the vocabulary. O(vocabulary).
+  // Errors name the merge or token that is not in the vocabulary, or an id or number of merges past the limits of
+  // MergeTable. O(vocabulary).
   static Result<std::unique_ptr<Bpe>> make(const BpeConfig& config);
 
   // O(n log n) in the length of each piece.
@@ -74,25 +71,26 @@ class Bpe final : public Model {
 
  private:
   struct Scratch;
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-  using Words = std::unordered_map<std::string, TokenId, Hash, std::equal_to<>>;
 
-  explicit Bpe(std::size_t merges) : merges_(merges) {}
+  explicit Bpe(const BpeConfig& config);
   Result<> add_merges(const BpeConfig& config);
+  void tabulate_bytes();
   void symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const;
   void symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const;
   bool add_fallback(std::string_view character, std::vector<TokenId>& symbols) const;
+  void encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const;
+  void rank_pairs(std::string_view word, bool is_bytes, Scratch& scratch) const;
   void merge_short(Scratch& scratch) const;
   void merge_long(Scratch& scratch) const;
 
-  Words words_;                              // tokens by the text they stand for in the vocabulary
-  Words byte_words_;                         // the same by raw bytes, where whole words are looked up
+  TokenTable words_;       // tokens by the text they stand for in the vocabulary
+  TokenTable byte_words_;  // the same by raw bytes; empty where the vocabulary is not spelled in the byte alphabet
   std::array<TokenId, 256> byte_ids_{};      // -1: no token
   std::array<TokenId, 256> fallback_ids_{};  // of <0x00> to <0xFF>; -1: no token
   MergeTable merges_;
+  std::vector<TokenId> merged_;  // the token that a merge gives, by rank
+  std::vector<std::uint32_t>
+      byte_merges_;  // rank of byte a with byte b at a * 256 + b; empty where a byte has no token
   std::optional<TokenId> unknown_;
   bool fuse_unknown_ = false;
   bool byte_fallback_ = false;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "octet/base/json.h"
+#include "octet/text/unicode.h"
 
 namespace octet::text {
 
@@ -44,6 +45,30 @@ inline Result<std::int32_t> read_id(const Json& value, std::string_view what) {
 inline Result<std::string> read_type(const Json& json, std::string_view path) {
   if (!json.is_object()) return fail(ErrorCode::kInvalid, "{}: must be an object", path);
   return read_text(json, "type", path);
+}
+
+// A string of one character.
+inline Result<std::string> read_character(const Json& json, std::string_view key, std::string_view path) {
+  OCTET_TRY(std::string text, read_text(json, key, path));
+  if (text.empty() || code_point_at(text, 0).length != text.size()) {
+    return fail(ErrorCode::kInvalid, "{}.{}: must be one character", path, key);
+  }
+  return text;
+}
+
+// The member "pattern" of a Split or Replace: {"String": text} or {"Regex": text}.
+struct TextPattern {
+  std::string text;
+  bool is_regex = false;
+};
+inline Result<TextPattern> read_pattern(const Json& json, std::string_view path) {
+  const Json* pattern = member(json, "pattern");
+  if (pattern == nullptr || !pattern->is_object()) {
+    return fail(ErrorCode::kInvalid, "{}.pattern: must be an object", path);
+  }
+  const bool is_regex = member(*pattern, "String") == nullptr;
+  OCTET_TRY(std::string text, read_text(*pattern, is_regex ? "Regex" : "String", fmt::format("{}.pattern", path)));
+  return TextPattern{std::move(text), is_regex};
 }
 
 }  // namespace octet::text

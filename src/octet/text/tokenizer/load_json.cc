@@ -4,6 +4,7 @@
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer/bpe.h"
 #include "octet/text/tokenizer/json_reader.h"
+#include "octet/text/tokenizer/load_unigram.h"
 #include "octet/text/tokenizer/pipeline.h"
 
 namespace octet::text {
@@ -43,8 +44,8 @@ Result<std::pair<std::string, std::string>> read_merge(const Json& merge, std::s
               dump_json(merge).substr(0, 200));
 }
 
-Result<std::unique_ptr<Model>> read_model(const Json& model,
-                                          const std::vector<std::pair<std::string, TokenId>>& tokens) {
+Result<std::unique_ptr<Model>> read_bpe_model(const Json& model,
+                                              const std::vector<std::pair<std::string, TokenId>>& tokens) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const Json* affix = member(model, key);
     if (affix != nullptr && (!affix->is_string() || !affix->get_ref<const std::string&>().empty())) {
@@ -55,11 +56,10 @@ Result<std::unique_ptr<Model>> read_model(const Json& model,
   if (dropout != nullptr && (!dropout->is_number() || *dropout != 0)) {
     return fail(ErrorCode::kUnsupported, "model.dropout: is not supported");
   }
-  OCTET_TRY(const bool byte_fallback, read_flag(model, "byte_fallback", false, "model"));
-  if (byte_fallback) return fail(ErrorCode::kUnsupported, "model.byte_fallback: is not supported");
   BpeConfig config;
   config.vocabulary = tokens;
   OCTET_TRY(config.fuse_unknown, read_flag(model, "fuse_unk", false, "model"));
+  OCTET_TRY(config.byte_fallback, read_flag(model, "byte_fallback", false, "model"));
   OCTET_TRY(config.ignore_merges, read_flag(model, "ignore_merges", false, "model"));
   if (member(model, "unk_token") != nullptr) {
     OCTET_TRY(config.unknown, read_text(model, "unk_token", "model"));
@@ -73,6 +73,30 @@ Result<std::unique_ptr<Model>> read_model(const Json& model,
   auto made = Bpe::make(config);
   if (!made) return within("model", std::move(made).error());
   return *std::move(made);
+}
+
+Result<std::unique_ptr<Model>> read_unigram_model(const Json& model,
+                                                  std::vector<std::pair<std::string, TokenId>>& tokens) {
+  OCTET_TRY(const UnigramConfig config, read_unigram(model));
+  auto made = Unigram::make(config);
+  if (!made) return within("model.vocab", std::move(made).error());
+  tokens.reserve(config.pieces.size());
+  for (const UnigramPiece& piece : config.pieces) {
+    tokens.emplace_back(piece.text, static_cast<TokenId>(tokens.size()));
+  }
+  return *std::move(made);
+}
+
+// The model, and the tokens of its vocabulary.
+Result<std::unique_ptr<Model>> read_model(const Json& model, std::vector<std::pair<std::string, TokenId>>& tokens) {
+  std::string type = "BPE";
+  if (member(model, "type") != nullptr) {
+    OCTET_TRY(type, read_type(model, "model"));
+  }
+  if (type == "Unigram") return read_unigram_model(model, tokens);
+  if (type != "BPE") return fail(ErrorCode::kUnsupported, "model.type: \"{}\" is not supported", type);
+  OCTET_TRY(tokens, read_vocabulary(model));
+  return read_bpe_model(model, tokens);
 }
 
 Result<AddedToken> read_added(const Json& json, const std::string& path) {
@@ -119,11 +143,7 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
   if (!root.is_object()) return fail(ErrorCode::kInvalid, "tokenizer: must be a JSON object");
   const Json* model = member(root, "model");
   if (model == nullptr || !model->is_object()) return fail(ErrorCode::kInvalid, "model: must be an object");
-  if (member(*model, "type") != nullptr) {
-    OCTET_TRY(const std::string type, read_type(*model, "model"));
-    if (type != "BPE") return fail(ErrorCode::kUnsupported, "model.type: \"{}\" is not supported", type);
-  }
-  OCTET_TRY(auto tokens, read_vocabulary(*model));
+  std::vector<std::pair<std::string, TokenId>> tokens;
   OCTET_TRY(auto read, read_model(*model, tokens));
   OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens));
   for (const AddedToken& token : added) tokens.emplace_back(token.content, token.id);

@@ -16,6 +16,8 @@ struct Pieces {
   std::vector<Range> ranges;  // in order, none empty
   // The model takes the text byte by byte, as if it were spelled in the byte alphabet.
   bool is_bytes = false;
+  // Byte 0 of the text is that of the whole input, before which nothing stands.
+  bool at_start = false;
 
   std::string_view view(Range range) const {
     return std::string_view(text).substr(range.begin, range.end - range.begin);

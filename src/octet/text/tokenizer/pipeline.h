@@ -22,6 +22,8 @@ struct PipelineParts {
   std::unique_ptr<Model> model;
   PostProcessor post_processor;
   std::unique_ptr<Decoder> decoder;
+  // false: special tokens are found in template spans alone, whatever a caller asks for.
+  bool parse_special = true;
 };
 
 class Pipeline final : public Tokenizer {
@@ -39,7 +41,8 @@ class Pipeline final : public Tokenizer {
 
  private:
   Result<std::vector<TokenId>> encode_sections(std::string_view text, const AddedTokens::Special& special) const;
-  Result<> encode_plain(std::string_view text, const AddedTokens::Special& special, std::vector<TokenId>& ids) const;
+  Result<> encode_plain(std::string_view text, bool at_start, const AddedTokens::Special& special,
+                        std::vector<TokenId>& ids) const;
 
   PipelineParts parts_;
 };

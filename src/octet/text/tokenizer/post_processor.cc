@@ -46,12 +46,27 @@ Result<PostProcessor> read_template(const Json& json, std::string_view path) {
   return PostProcessor(std::move(before), std::move(after));
 }
 
+// The second item of a pair [token, id].
+Result<TokenId> pair_id(const Json& json, std::string_view key, std::string_view path) {
+  const std::string where = fmt::format("{}.{}", path, key);
+  const Json* pair = member(json, key);
+  if (pair == nullptr || !pair->is_array() || pair->size() != 2) {
+    return fail(ErrorCode::kInvalid, "{}: must be a token and its id", where);
+  }
+  return read_id((*pair)[1], where);
+}
+
 }  // namespace
 
 Result<PostProcessor> make_post_processor(const Json& json, std::string_view path) {
   OCTET_TRY(const std::string type, read_type(json, path));
   if (type == "ByteLevel") return PostProcessor();  // it only mends offsets
   if (type == "TemplateProcessing") return read_template(json, path);
+  if (type == "RobertaProcessing" || type == "BertProcessing") {
+    OCTET_TRY(const TokenId before, pair_id(json, "cls", path));
+    OCTET_TRY(const TokenId after, pair_id(json, "sep", path));
+    return PostProcessor({before}, {after});
+  }
   if (type == "Sequence") {
     OCTET_TRY(const Json* const list, read_list(json, "processors", path));
     std::vector<TokenId> before, after;

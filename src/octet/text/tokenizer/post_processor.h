@@ -27,7 +27,8 @@ class PostProcessor {
   std::vector<TokenId> before_, after_;
 };
 
-// TemplateProcessing, ByteLevel, Sequence of these. Another type is an error that names it. path: for messages.
+// TemplateProcessing, ByteLevel, RobertaProcessing, BertProcessing, Sequence of these. Another type is an error that
+// names it. path: for messages.
 Result<PostProcessor> make_post_processor(const Json& json, std::string_view path);
 
 }  // namespace octet::text

@@ -1,107 +1,67 @@
 #include "octet/text/tokenizer/pre_tokenizer.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "octet/text/tokenizer/byte_alphabet.h"
 #include "octet/text/tokenizer/json_reader.h"
+#include "octet/text/tokenizer/metaspace.h"
 #include "octet/text/tokenizer/regex.h"
+#include "octet/text/tokenizer/split_pieces.h"
+#include "octet/text/tokenizer/word_matcher.h"
 #include "octet/text/unicode.h"
 
 namespace octet::text {
 namespace {
 
-// GPT-2's pattern, which ByteLevel applies by itself.
-constexpr std::string_view kByteLevelRegex =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 using Range = Pieces::Range;
 
-struct Part {
-  Range range;
-  bool is_match = false;
-};
-
-// Joins or drops parts as the behaviour says; the parts cover a piece.
-void combine(std::vector<Part>& parts, SplitBehavior behavior) {
-  if (behavior == SplitBehavior::kIsolated) return;
-  if (behavior == SplitBehavior::kRemoved) {
-    std::erase_if(parts, [](const Part& part) { return part.is_match; });
-    return;
-  }
-  const bool next = behavior == SplitBehavior::kMergedWithNext;
-  if (next) std::ranges::reverse(parts);
-  std::vector<Part> joined;
-  bool previous_match = false;
-  for (const Part& part : parts) {
-    const bool join =
-        behavior == SplitBehavior::kContiguous ? part.is_match == previous_match : part.is_match && !previous_match;
-    previous_match = part.is_match;
-    if (!join || joined.empty()) {
-      joined.push_back(part);
-    } else if (next) {
-      joined.back().range.begin = part.range.begin;
-    } else {
-      joined.back().range.end = part.range.end;
-    }
-  }
-  if (next) std::ranges::reverse(joined);
-  parts.swap(joined);
-}
-
-// Cuts every piece by find(text of the piece, found), which reports matches from left to right.
-template <typename Find>
-Result<> split_pieces(Pieces& pieces, SplitBehavior behavior, bool invert, const Find& find) {
-  std::vector<Range> out;
-  out.reserve(pieces.ranges.size() * 2);
-  std::vector<Part> parts;
-  for (const Range piece : pieces.ranges) {
-    parts.clear();
-    std::size_t done = piece.begin;
-    const auto found = [&](std::size_t begin, std::size_t end) {
-      begin += piece.begin;
-      end += piece.begin;
-      if (begin != done) parts.push_back({{done, begin}, invert});
-      parts.push_back({{begin, end}, !invert});
-      done = end;
-    };
-    OCTET_TRY_VOID(find(pieces.view(piece), found));
-    if (done != piece.end) parts.push_back({{done, piece.end}, invert});
-    combine(parts, behavior);
-    for (const Part& part : parts) {
-      if (part.range.begin != part.range.end) out.push_back(part.range);
-    }
-  }
-  pieces.ranges.swap(out);
-  return {};
-}
-
-// Later steps see the text as the byte alphabet spells it.
-void spell(Pieces& pieces) {
-  if (!pieces.is_bytes) return;
-  std::string text;
-  for (Range& range : pieces.ranges) {
-    const std::size_t begin = text.size();
-    text += spell_bytes(pieces.view(range));
-    range = {begin, text.size()};
-  }
-  pieces.text = std::move(text);
-  pieces.is_bytes = false;
-}
-
-class Split final : public PreTokenizer {
+// A pattern, matched by hand where it is a known one.
+class Pattern {
  public:
-  Split(Regex regex, SplitBehavior behavior, bool invert)
-      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
-  Result<> apply(Pieces& pieces) const override {
-    spell(pieces);
-    return split_pieces(pieces, behavior_, invert_,
-                        [&](std::string_view text, auto& found) { return regex_.find_all(text, found); });
+  static Result<Pattern> make(std::string_view regex) {
+    Pattern made;
+    made.matcher_ = find_matcher(regex);
+    if (made.matcher_ == nullptr) {
+      OCTET_TRY(made.regex_, Regex::compile(regex));
+    }
+    return made;
+  }
+
+  // As Regex::find_all.
+  template <typename Found>
+  Result<> find_all(std::string_view text, Found& found) const {
+    if (matcher_ == nullptr) return regex_->find_all(text, found);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = matcher_(text, at);
+      if (end > at) {
+        found(at, end);
+        at = end;
+      } else {
+        at += code_point_at(text, at).length;
+      }
+    }
+    return {};
   }
 
  private:
-  Regex regex_;
+  Pattern() = default;
+  WordMatcher matcher_ = nullptr;
+  std::optional<Regex> regex_;
+};
+
+class Split final : public PreTokenizer {
+ public:
+  Split(Pattern pattern, SplitBehavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  Result<> apply(Pieces& pieces) const override {
+    spell_pieces(pieces);
+    return split_pieces(pieces, behavior_, invert_,
+                        [&](std::string_view text, auto& found) { return pattern_.find_all(text, found); });
+  }
+
+ private:
+  Pattern pattern_;
   SplitBehavior behavior_;
   bool invert_;
 };
@@ -111,9 +71,12 @@ class SplitString final : public PreTokenizer {
   SplitString(std::string pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
   Result<> apply(Pieces& pieces) const override {
-    spell(pieces);
-    if (pattern_.empty()) return {};
+    spell_pieces(pieces);
     return split_pieces(pieces, behavior_, invert_, [&](std::string_view text, auto& found) -> Result<> {
+      if (pattern_.empty()) {  // matches between all characters
+        for (std::size_t at = 0; at < text.size(); at += code_point_at(text, at).length) found(at, at);
+        return {};
+      }
       for (std::size_t at = text.find(pattern_); at != std::string_view::npos;
            at = text.find(pattern_, at + pattern_.size())) {
         found(at, at + pattern_.size());
@@ -132,7 +95,7 @@ class Digits final : public PreTokenizer {
  public:
   explicit Digits(bool individual) : individual_(individual) {}
   Result<> apply(Pieces& pieces) const override {
-    spell(pieces);
+    spell_pieces(pieces);
     const auto behavior = individual_ ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
     return split_pieces(pieces, behavior, false, [](std::string_view text, auto& found) -> Result<> {
       for (std::size_t at = 0; at < text.size();) {
@@ -150,14 +113,14 @@ class Digits final : public PreTokenizer {
 
 class ByteLevel final : public PreTokenizer {
  public:
-  ByteLevel(bool add_prefix_space, std::optional<Regex> regex)
-      : add_prefix_space_(add_prefix_space), regex_(std::move(regex)) {}
+  ByteLevel(bool add_prefix_space, std::optional<Pattern> pattern)
+      : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
   Result<> apply(Pieces& pieces) const override {
-    spell(pieces);
+    spell_pieces(pieces);
     if (add_prefix_space_) prefix(pieces);
-    if (regex_) {
+    if (pattern_) {
       OCTET_TRY_VOID(split_pieces(pieces, SplitBehavior::kIsolated, false,
-                                  [&](std::string_view text, auto& found) { return regex_->find_all(text, found); }));
+                                  [&](std::string_view text, auto& found) { return pattern_->find_all(text, found); }));
     }
     pieces.is_bytes = true;
     return {};
@@ -178,7 +141,7 @@ class ByteLevel final : public PreTokenizer {
   }
 
   bool add_prefix_space_;
-  std::optional<Regex> regex_;
+  std::optional<Pattern> pattern_;
 };
 
 class Sequence final : public PreTokenizer {
@@ -206,32 +169,47 @@ Result<SplitBehavior> read_behavior(const Json& json, std::string_view path) {
 Result<std::unique_ptr<PreTokenizer>> read_split(const Json& json, std::string_view path) {
   OCTET_TRY(const SplitBehavior behavior, read_behavior(json, path));
   OCTET_TRY(const bool invert, read_flag(json, "invert", false, path));
-  const Json* pattern = member(json, "pattern");
-  if (pattern == nullptr || !pattern->is_object())
-    return fail(ErrorCode::kInvalid, "{}.pattern: must be an object", path);
-  if (member(*pattern, "String") != nullptr) {
-    OCTET_TRY(std::string text, read_text(*pattern, "String", fmt::format("{}.pattern", path)));
-    return std::make_unique<SplitString>(std::move(text), behavior, invert);
+  OCTET_TRY(TextPattern pattern, read_pattern(json, path));
+  if (!pattern.is_regex) return make_string_split(std::move(pattern.text), behavior, invert);
+  auto split = make_split(pattern.text, behavior, invert);
+  if (!split) return within(fmt::format("{}.pattern", path), std::move(split).error());
+  return split;
+}
+
+Result<std::unique_ptr<PreTokenizer>> read_punctuation(const Json& json, std::string_view path) {
+  SplitBehavior behavior = SplitBehavior::kIsolated;
+  if (member(json, "behavior") != nullptr) {
+    OCTET_TRY(behavior, read_behavior(json, path));
   }
-  OCTET_TRY(const std::string source, read_text(*pattern, "Regex", fmt::format("{}.pattern", path)));
-  auto regex = Regex::compile(source);
-  if (!regex) return within(fmt::format("{}.pattern", path), std::move(regex).error());
-  return std::make_unique<Split>(*std::move(regex), behavior, invert);
+  return make_punctuation(behavior);
+}
+
+Result<std::unique_ptr<PreTokenizer>> read_fixed_length(const Json& json, std::string_view path) {
+  const Json* length = member(json, "length");
+  if (length == nullptr) return make_fixed_length(5);
+  if (!length->is_number_unsigned() || *length == 0) {
+    return fail(ErrorCode::kInvalid, "{}.length: must be an integer from 1", path);
+  }
+  return make_fixed_length(length->get<std::size_t>());
 }
 
 }  // namespace
 
-Result<std::unique_ptr<PreTokenizer>> make_split(std::string_view regex, SplitBehavior behavior) {
-  OCTET_TRY(Regex compiled, Regex::compile(regex));
-  return std::make_unique<Split>(std::move(compiled), behavior, false);
+Result<std::unique_ptr<PreTokenizer>> make_split(std::string_view regex, SplitBehavior behavior, bool invert) {
+  OCTET_TRY(Pattern compiled, Pattern::make(regex));
+  return std::make_unique<Split>(std::move(compiled), behavior, invert);
+}
+
+std::unique_ptr<PreTokenizer> make_string_split(std::string pattern, SplitBehavior behavior, bool invert) {
+  return std::make_unique<SplitString>(std::move(pattern), behavior, invert);
 }
 
 Result<std::unique_ptr<PreTokenizer>> make_byte_level(bool add_prefix_space, bool use_regex) {
-  std::optional<Regex> regex;
+  std::optional<Pattern> pattern;
   if (use_regex) {
-    OCTET_TRY(regex, Regex::compile(kByteLevelRegex));
+    OCTET_TRY(pattern, Pattern::make(patterns::kGpt2));
   }
-  return std::make_unique<ByteLevel>(add_prefix_space, std::move(regex));
+  return std::make_unique<ByteLevel>(add_prefix_space, std::move(pattern));
 }
 
 std::unique_ptr<PreTokenizer> make_digits(bool individual) { return std::make_unique<Digits>(individual); }
@@ -260,6 +238,16 @@ Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const Json& json, std::
       parts.push_back(std::move(part));
     }
     return make_sequence(std::move(parts));
+  }
+  if (type == "Metaspace") return read_metaspace(json, path);
+  if (type == "Punctuation") return read_punctuation(json, path);
+  if (type == "Whitespace") return make_whitespace();
+  if (type == "WhitespaceSplit") return make_whitespace_split();
+  if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
+  if (type == "FixedLength") return read_fixed_length(json, path);
+  if (type == "CharDelimiterSplit") {
+    OCTET_TRY(const std::string delimiter, read_character(json, "delimiter", path));
+    return make_delimiter_split(code_point_at(delimiter, 0).value);
   }
   return fail(ErrorCode::kUnsupported, "{}.type: \"{}\" is not supported", path, type);
 }

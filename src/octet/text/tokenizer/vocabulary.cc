@@ -10,7 +10,7 @@ TokenId largest_id(std::size_t tokens) {
 }
 
 Result<Vocabulary> Vocabulary::make(std::vector<std::pair<std::string, TokenId>> tokens) {
-  Vocabulary made;
+  Vocabulary made(tokens.size());
   const TokenId limit = largest_id(tokens.size());
   TokenId largest = -1;
   for (const auto& [token, id] : tokens) {
@@ -21,20 +21,13 @@ Result<Vocabulary> Vocabulary::make(std::vector<std::pair<std::string, TokenId>>
     largest = std::max(largest, id);
   }
   made.strings_.reserve(tokens.size());
-  made.ids_.reserve(tokens.size());
   made.tokens_.assign(static_cast<std::size_t>(largest) + 1, -1);
   for (auto& [token, id] : tokens) {
     made.tokens_[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(made.strings_.size());
     made.strings_.push_back(std::move(token));
-    made.ids_[made.strings_.back()] = id;
+    made.ids_.set(made.strings_.back(), id);
   }
   return made;
-}
-
-std::optional<TokenId> Vocabulary::find(std::string_view token) const {
-  const auto found = ids_.find(token);
-  if (found == ids_.end()) return std::nullopt;
-  return found->second;
 }
 
 std::optional<std::string_view> Vocabulary::token(TokenId id) const {

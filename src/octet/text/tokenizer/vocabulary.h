@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "octet/base/error.h"
 #include "octet/text/tokenizer.h"
+#include "octet/text/tokenizer/token_table.h"
 
 namespace octet::text {
 
@@ -22,15 +22,15 @@ class Vocabulary {
 
   // One past the largest id.
   TokenId size() const { return static_cast<TokenId>(tokens_.size()); }
-  std::optional<TokenId> find(std::string_view token) const;
+  std::optional<TokenId> find(std::string_view token) const { return ids_.id_of(token); }
   // Nothing for an id without a token.
   std::optional<std::string_view> token(TokenId id) const;
 
  private:
-  Vocabulary() = default;
+  explicit Vocabulary(std::size_t tokens) : ids_(tokens) {}
   std::vector<std::string> strings_;
   std::vector<std::int32_t> tokens_;  // by id: index into strings_, or -1
-  std::unordered_map<std::string_view, TokenId> ids_;
+  TokenTable ids_;
 };
 
 // The largest id that a vocabulary of this many tokens may use.
