@@ -84,6 +84,26 @@ Result<> answer_lines(std::size_t max_line_bytes, const std::function<std::strin
   return flush();
 }
 
+std::string json_line(const octet::Json& value) {
+  const std::string text = octet::dump_json(value);
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    const bool two = rest.starts_with("\xC2\x85"),
+               three = rest.starts_with("\xE2\x80\xA8") || rest.starts_with("\xE2\x80\xA9");
+    if (two) {
+      out += "\\u0085";
+    } else if (three) {
+      out += rest[2] == '\xA8' ? "\\u2028" : "\\u2029";
+    } else {
+      out += rest[0];
+    }
+    at += two ? 2 : three ? 3 : 1;
+  }
+  return out;
+}
+
 Result<> print_output(std::string_view text) {
   OCTET_TRY_VOID(write_text(text));
   return flush();

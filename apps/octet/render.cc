@@ -183,7 +183,7 @@ class Renderer {
   std::optional<std::int64_t> now_;
 };
 
-std::string error_line(const octet::Error& error) { return octet::dump_json({{"error", error.message}}); }
+std::string error_line(const octet::Error& error) { return json_line({{"error", error.message}}); }
 
 int fail_with(const octet::Error& error) {
   fmt::print(stderr, "octet render: {}\n", error.message);
@@ -204,7 +204,7 @@ int run(const RenderFlags& flags, std::optional<std::int64_t> now) {
   if (flags.jsonl) {
     const auto done = answer_lines(kMaxRequest, [&](std::string_view line) {
       const auto text = renderer.render(line);
-      return text ? octet::dump_json({{"text", *text}}) : error_line(text.error());
+      return text ? json_line({{"text", *text}}) : error_line(text.error());
     });
     return done ? 0 : fail_with(done.error());
   }

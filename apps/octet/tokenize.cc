@@ -1,15 +1,12 @@
 // `octet tokenize`: text to token ids, and back.
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 
 #include "apps/octet/commands.h"
 #include "apps/octet/line_io.h"
-#include "octet/base/file.h"
 #include "octet/base/flags.h"
 #include "octet/base/json.h"
 #include "octet/base/utf8.h"
-#include "octet/formats/gguf.h"
 #include "octet/text/token_bytes.h"
 #include "octet/text/tokenizer.h"
 
@@ -71,19 +68,6 @@ examples
   echo 9906 1917 | octet tokenize --tokenizer tokenizer.json --ids
   octet tokenize --tokenizer DIR --no-special --jsonl < texts.jsonl > ids.jsonl
 )text";
-
-Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path file = std::filesystem::is_directory(path, error)
-                                         ? std::filesystem::path(path) / "tokenizer.json"
-                                         : std::filesystem::path(path);
-  if (file.extension() == ".gguf") {
-    OCTET_TRY(const auto opened, octet::formats::GgufFile::open(file));
-    return Tokenizer::from_gguf(opened);
-  }
-  OCTET_TRY(const std::string json, octet::read_file(file, std::size_t{256} << 20));
-  return Tokenizer::from_json(json);
-}
 
 Result<TokenId> token_id(const Json& value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() <= std::numeric_limits<TokenId>::max()) {
@@ -177,7 +161,7 @@ Result<Json> Command::answer_value(const Json& value) const {
 std::string Command::answer(std::string_view line) const {
   const auto value = octet::parse_json(line, kJsonLimits);
   const auto answer = value ? answer_value(*value) : std::unexpected(value.error());
-  return octet::dump_json(answer ? *answer : Json{{"error", answer.error().message}});
+  return json_line(answer ? *answer : Json{{"error", answer.error().message}});
 }
 
 Result<> Command::run() const {
@@ -188,7 +172,7 @@ Result<> Command::run() const {
   if (flags_.ids) {
     OCTET_TRY(const std::vector<TokenId> ids, read_ids(input));
     const std::string text = tokenizer_.decode(ids, !flags_.special);
-    return print_output(flags_.json ? octet::dump_json({{"text", text}}) + "\n" : text);
+    return print_output(flags_.json ? json_line({{"text", text}}) + "\n" : text);
   }
   OCTET_TRY(const std::vector<TokenId> ids, encode(input));
   if (!flags_.json) return print_output(table(ids));
@@ -200,7 +184,7 @@ Result<> Command::run() const {
     bytes.push_back(std::move(one));
   }
   out["bytes"] = std::move(bytes);
-  return print_output(octet::dump_json(out) + "\n");
+  return print_output(json_line(out) + "\n");
 }
 
 }  // namespace
@@ -218,10 +202,8 @@ int tokenize_command(int argc, char** argv) {
     fmt::print(stderr, "octet tokenize: {}\n", error.message);
     return 1;
   };
-  const auto tokenizer = open_tokenizer(*flags.tokenizer);
-  if (!tokenizer)
-    return fail_with(
-        octet::Error{tokenizer.error().code, "--tokenizer " + *flags.tokenizer + ": " + tokenizer.error().message});
+  const auto tokenizer = Tokenizer::open(*flags.tokenizer);
+  if (!tokenizer) return fail_with(within("--tokenizer", tokenizer.error()).error());
   const auto done = Command(flags, **tokenizer).run();
   return done ? 0 : fail_with(done.error());
 }

@@ -140,17 +140,14 @@ class FolderText : public ::testing::Test {
 TEST_F(FolderText, TemplatesAndTokensAreFoundWherePublishersPutThem) {
   auto checkpoint = Checkpoint::open(folder_.path());
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  EXPECT_FALSE((*checkpoint)->text.tokenizer_json);
   EXPECT_TRUE((*checkpoint)->text.chat_templates.empty());
   EXPECT_TRUE((*checkpoint)->text.special_tokens.empty());
   EXPECT_EQ((*checkpoint)->config().dtype, DType::kF16);  // no key: the weights' own
 
-  folder_.write("tokenizer.json", "{}");
   folder_.write("tokenizer_config.json", R"({"bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false},
       "chat_template":[{"name":"tool_use","template":"T"},{"name":"default","template":"D"}]})");
   checkpoint = Checkpoint::open(folder_.path());
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  EXPECT_EQ((*checkpoint)->text.tokenizer_json, folder_.path() / "tokenizer.json");
   using Texts = std::map<std::string, std::string>;
   EXPECT_EQ((*checkpoint)->text.special_tokens, (Texts{{"bos_token", "<s>"}, {"eos_token", "</s>"}}));
   EXPECT_EQ((*checkpoint)->text.chat_templates, (Texts{{"default", "D"}, {"tool_use", "T"}}));

@@ -47,7 +47,6 @@ TEST(Golden, LlamaLinearBias) {
   EXPECT_EQ(config.bos_token, 1);
   EXPECT_EQ(config.eos_tokens, std::vector<std::int32_t>{2});
   EXPECT_FALSE(checkpoint->generation().temperature);
-  EXPECT_FALSE(checkpoint->text.tokenizer_json);
   expect_complete(*checkpoint);
 }
 

@@ -204,6 +204,14 @@ TEST_F(TextCommands, TokenizeShowsIdsPiecesAndBytes) {
   EXPECT_EQ(run(command + " --ids", "").out, "");
 }
 
+TEST_F(TextCommands, AnAnswerIsOneLineForEveryReader) {
+  const std::string text = "a\u0085b\u2028c\u2029d\ne\vf";
+  const Json request = {{"messages", Json::array({{{"role", "user"}, {"content", text}}})}};
+  const std::string got = run("render --jsonl --chat-template '{{ messages[0].content }}'", request.dump()).out;
+  for (const char* end : {"\u0085", "\u2028", "\u2029", "\v"}) EXPECT_EQ(got.find(end), std::string::npos);
+  EXPECT_EQ(Json::parse(got)["text"], text);
+}
+
 TEST_F(TextCommands, TokenizeNamesWhatIsWrong) {
   const std::string command = "tokenize --tokenizer " + kGolden + "tiny-bpe/tokenizer.json";
   EXPECT_THAT(run(command + " --ids", "1 x 2").err, HasSubstr("\"x\" is no token id"));
@@ -212,7 +220,7 @@ TEST_F(TextCommands, TokenizeNamesWhatIsWrong) {
   EXPECT_EQ(run("tokenize", "a").status, 2);
   const Outcome missing = run("tokenize --tokenizer nothing.json", "a");
   EXPECT_EQ(missing.status, 1);
-  EXPECT_THAT(missing.err, HasSubstr("--tokenizer nothing.json"));
+  EXPECT_THAT(missing.err, HasSubstr("--tokenizer: nothing.json"));
   const auto answers = lines(run(command + " --jsonl", "1\n\n[-1]\n{\n\"a\"\n").out);
   ASSERT_EQ(answers.size(), 4U);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].contains("error")) << answers[i];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -114,8 +115,6 @@ Result<std::map<std::string, std::string>> read_jinja_files(const fs::path& fold
 
 Result<TextFiles> read_text_files(const fs::path& folder) {
   TextFiles files;
-  const fs::path tokenizer = folder / "tokenizer.json";
-  if (present(tokenizer)) files.tokenizer_json = tokenizer;
   const fs::path config = folder / "tokenizer_config.json";
   if (present(config)) OCTET_TRY_VOID(read_tokenizer_config(config, files));
   OCTET_TRY(auto jinja, read_jinja_files(folder));

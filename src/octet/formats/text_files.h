@@ -2,7 +2,6 @@
 #pragma once
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "octet/base/error.h"
@@ -12,7 +11,6 @@ namespace octet::formats {
 class GgufFile;
 
 struct TextFiles {
-  std::optional<std::filesystem::path> tokenizer_json;  // of a folder, where it has one
   std::map<std::string, std::string> chat_templates;    // Jinja sources by name; the usual one is "default"
   std::map<std::string, std::string> special_tokens;    // "bos_token" and the like, as text
 };
