@@ -4,3 +4,5 @@
 
 int pull_command(int argc, char** argv);
 int serve_command(int argc, char** argv);
+int render_command(int argc, char** argv);
+int tokenize_command(int argc, char** argv);

@@ -17,6 +17,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"serve", "serve a model over the OpenAI API", serve_command},
     {"pull", "bring a model into the local cache", pull_command},
+    {"render", "show the text that a model sees of a chat", render_command},
+    {"tokenize", "turn text into token ids, and back", tokenize_command},
 };
 
 constexpr std::string_view kExamples = R"text(

@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "octet/base/file.h"
 #include "octet/base/log.h"
 #include "octet/engine/memory_plan.h"
 #include "octet/engine/model_executor.h"
@@ -20,7 +19,6 @@ namespace {
 constexpr std::int32_t kMostStepRows = 1024;
 constexpr std::int32_t kFewestStepRows = 16;
 constexpr std::int32_t kScoredRows = 32;  // of prompts, in a step: each takes a row of logits
-constexpr std::size_t kMaxTokenizerBytes = std::size_t{256} << 20;
 // Code, stacks, queues, parsed tokenizers.
 constexpr std::int64_t kProcessBytes = std::int64_t{48} << 20;
 
@@ -32,18 +30,10 @@ Result<DType> compute_type(const std::string& name, DType stored) {
   return fail(ErrorCode::kInvalid, "--dtype {}: auto, float32, bfloat16 or float16", name);
 }
 
-Result<std::unique_ptr<text::Tokenizer>> read_tokenizer(const std::filesystem::path& path) {
-  OCTET_TRY(const std::string json, read_file(path, kMaxTokenizerBytes));
-  auto tokenizer = text::Tokenizer::from_json(json);
-  if (!tokenizer) return within(path.string(), std::move(tokenizer).error());
-  return tokenizer;
-}
-
 Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& options,
                                                         const formats::Checkpoint& checkpoint) {
   if (options.tokenizer) {
-    const bool folder = std::filesystem::is_directory(*options.tokenizer);
-    auto tokenizer = read_tokenizer(folder ? *options.tokenizer / "tokenizer.json" : *options.tokenizer);
+    auto tokenizer = text::Tokenizer::open(*options.tokenizer);
     if (!tokenizer) return within("--tokenizer", std::move(tokenizer).error());
     return tokenizer;
   }
@@ -52,26 +42,41 @@ Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& op
     if (!tokenizer) return within(checkpoint.path().string(), std::move(tokenizer).error());
     return tokenizer;
   }
-  if (checkpoint.tokenizer_json) return read_tokenizer(*checkpoint.tokenizer_json);
-  return fail(ErrorCode::kNotFound,
-              "{} has no tokenizer.json: --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
-              checkpoint.path().string());
+  auto tokenizer = text::Tokenizer::open(checkpoint.path());
+  if (!tokenizer && tokenizer.error().code == ErrorCode::kNotFound) {
+    return fail(ErrorCode::kNotFound, "{}; --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
+                tokenizer.error().message);
+  }
+  return tokenizer;
+}
+
+// What a client is not told, but who runs the server should know.
+void note_form(const text::NamedTemplate& made) {
+  if (!made.form.system_role) log_warning("chat template {}: system messages do not show in its prompts", made.name);
+  if (!made.form.shows_calls) log_info("chat template {}: it has no place for tool calls", made.name);
 }
 
 // A template that was asked for must parse; the model's own is done without, since completions need none.
-Result<std::optional<text::ChatTemplate>> find_template(const ReplicaOptions& options,
-                                                        const formats::Checkpoint& checkpoint) {
+Result<text::ChatTemplates> find_templates(const ReplicaOptions& options, const formats::Checkpoint& checkpoint,
+                                           const Json& variables) {
+  text::ChatTemplates templates;
   if (options.chat_template) {
-    auto parsed = text::ChatTemplate::parse(*options.chat_template);
-    if (!parsed) return within("--chat-template", std::move(parsed).error());
-    return *std::move(parsed);
+    auto made = text::NamedTemplate::parse("default", *options.chat_template, variables);
+    if (!made) return within("--chat-template", std::move(made).error());
+    note_form(*made);
+    templates.add(*std::move(made));
+    return templates;
   }
-  if (!checkpoint.chat_template) return std::nullopt;
-  auto parsed = text::ChatTemplate::parse(*checkpoint.chat_template);
-  if (parsed) return *std::move(parsed);
-  log_warning("{}: chat is not served, its template does not parse: {}", checkpoint.path().string(),
-              parsed.error().message);
-  return std::nullopt;
+  for (const auto& [name, source] : checkpoint.text.chat_templates) {
+    auto made = text::NamedTemplate::parse(name, source, variables);
+    if (made) {
+      note_form(*made);
+      templates.add(*std::move(made));
+    } else {
+      log_warning("{}: chat template {} is not used: {}", checkpoint.path().string(), name, made.error().message);
+    }
+  }
+  return templates;
 }
 
 // The steps from a path to a running engine, in the order in which they are called.
@@ -140,11 +145,10 @@ Result<> Loader::open() {
   Replica& replica = *replica_;
   replica.config = checkpoint_->config();
   replica.generation = checkpoint_->generation();
-  replica.bos_token = checkpoint_->bos_token.value_or("");
-  replica.eos_token = checkpoint_->eos_token.value_or("");
+  for (const auto& [name, text] : checkpoint_->text.special_tokens) replica.template_variables[name] = text;
   if (!options_.skip_tokenizer) {
     OCTET_TRY(replica.tokenizer, find_tokenizer(options_, *checkpoint_));
-    OCTET_TRY(replica.chat_template, find_template(options_, *checkpoint_));
+    OCTET_TRY(replica.chat_templates, find_templates(options_, *checkpoint_, replica.template_variables));
   }
   return {};
 }
