@@ -18,6 +18,8 @@ constexpr Command kCommands[] = {
     {"serve", "serve a model over the OpenAI API", serve_command},
     {"run", "chat in the terminal", run_command},
     {"pull", "bring a model into the local cache", pull_command},
+    {"render", "show the text that a model sees of a chat", render_command},
+    {"tokenize", "turn text into token ids, and back", tokenize_command},
 };
 
 constexpr std::string_view kExamples = R"text(

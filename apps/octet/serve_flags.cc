@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "apps/octet/template_flag.h"
 #include "apps/octet/vllm_flags.h"
-#include "octet/base/file.h"
 
 using octet::ErrorCode;
 using octet::fail;
@@ -13,7 +13,6 @@ using octet::Result;
 namespace {
 
 constexpr double kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMaxTemplateBytes = std::size_t{4} << 20;
 
 std::vector<Flag> server_flags(ServeFlags& f) {
   constexpr std::string_view group = "server";
@@ -234,13 +233,6 @@ Result<> check_layout(const ServeFlags& f) {
   return {};
 }
 
-Result<std::string> read_template(const std::string& value) {
-  if (value.find("{{") != std::string::npos || value.find("{%") != std::string::npos) return value;
-  auto text = octet::read_file(value, kMaxTemplateBytes);
-  if (!text) return within("--chat-template", text.error());
-  return text;
-}
-
 Result<std::optional<std::int32_t>> context_length(const std::optional<std::string>& value) {
   if (!value || *value == "auto" || *value == "-1") return std::nullopt;
   const auto size = octet::parse_size(*value);
@@ -290,7 +282,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   if (f.tokenizer) replica.tokenizer = *f.tokenizer;
   replica.skip_tokenizer = f.skip_tokenizer;
   if (f.chat_template) {
-    OCTET_TRY(replica.chat_template, read_template(*f.chat_template));
+    OCTET_TRY(replica.chat_template, chat_template_source(*f.chat_template));
   }
   replica.dtype = dtype_name(f.dtype);
   replica.threads = static_cast<int>(f.threads.value_or(0));

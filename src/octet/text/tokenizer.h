@@ -1,6 +1,7 @@
 // Text to token ids and back, exactly as the reference libraries do it.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,6 +48,15 @@ class Tokenizer {
   static Result<std::unique_ptr<Tokenizer>> from_json(std::string_view json);
   // The vocabulary inside a GGUF file (tokenizer.ggml.*).
   static Result<std::unique_ptr<Tokenizer>> from_gguf(const formats::GgufFile& file);
+  // The other files; config is the text of the tokenizer_config.json beside the file, or empty. A SentencePiece model:
+  static Result<std::unique_ptr<Tokenizer>> from_sentencepiece(std::string_view bytes, std::string_view config = {});
+  // tiktoken's lines of base64 and rank. Error: neither the config nor the vocabulary tells how text is cut.
+  static Result<std::unique_ptr<Tokenizer>> from_tiktoken(std::string_view text, std::string_view config = {});
+  // Mistral's tekken.json.
+  static Result<std::unique_ptr<Tokenizer>> from_tekken(std::string_view json);
+  // Any of these, told by its content, or a folder with one: tokenizer.json, else tekken.json, tokenizer.model,
+  // tiktoken.model, *.tiktoken, *.gguf. Errors name the file.
+  static Result<std::unique_ptr<Tokenizer>> open(const std::filesystem::path& path);
 
   virtual ~Tokenizer() = default;
 

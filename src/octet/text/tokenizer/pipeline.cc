@@ -37,7 +37,8 @@ Result<bool> keeps_start(const Normalizer& normalizer, std::string_view text, st
 }  // namespace
 
 Result<std::vector<TokenId>> Pipeline::encode(std::string_view text, const EncodeOptions& options) const {
-  OCTET_TRY(std::vector<TokenId> ids, encode_sections(text, {options.parse_special, std::nullopt}));
+  OCTET_TRY(std::vector<TokenId> ids,
+            encode_sections(text, {options.parse_special && parts_.parse_special, std::nullopt}));
   if (options.add_special) parts_.post_processor.apply(ids);
   return ids;
 }

@@ -22,6 +22,8 @@ struct PipelineParts {
   std::unique_ptr<Model> model;
   PostProcessor post_processor;
   std::unique_ptr<Decoder> decoder;
+  // false: special tokens are found in template spans alone, whatever a caller asks for.
+  bool parse_special = true;
 };
 
 class Pipeline final : public Tokenizer {

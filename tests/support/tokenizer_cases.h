@@ -1,0 +1,13 @@
+// Golden cases of a tokenizer: ids of three ways to encode, and decoded text.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "octet/text/tokenizer.h"
+
+namespace octet::testing {
+
+// Checks every record of a file below the golden text folder; returns how many there were.
+std::size_t check_tokenizer_cases(const text::Tokenizer& tokenizer, const std::string& name);
+
+}  // namespace octet::testing
