@@ -18,6 +18,7 @@ namespace {
 // More rows than this make no step faster per token, and their activations take memory.
 constexpr std::int32_t kMostStepRows = 1024;
 constexpr std::int32_t kFewestStepRows = 16;
+constexpr std::int32_t kScoredRows = 32;  // of prompts, in a step: each takes a row of logits
 // Code, stacks, queues, parsed tokenizers.
 constexpr std::int64_t kProcessBytes = std::int64_t{48} << 20;
 
@@ -94,6 +95,19 @@ class Loader {
   Result<MemoryPlan> plan_with(const models::ModelNeeds& needs) const;
   void announce(std::int32_t step_rows) const;
   std::int32_t slots() const { return std::min(options_.max_num_seqs, max_rows_); }
+  std::int32_t max_logprobs() const {
+    const auto vocabulary = static_cast<std::int32_t>(replica_->config.vocab_size);
+    return options_.max_logprobs < 0 ? vocabulary : std::min(options_.max_logprobs, vocabulary);
+  }
+  ModelExecutorConfig executor_config() const {
+    return {.slots = slots(),
+            .scored_rows = kScoredRows,
+            .max_logprobs = max_logprobs(),
+            .max_rows = max_rows_,
+            .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
+            .blocks = plan_.blocks,
+            .block_size = options_.block_size};
+  }
 
   const ReplicaOptions& options_;
   std::unique_ptr<Replica> replica_;
@@ -149,7 +163,7 @@ Result<> Loader::plan() {
   max_rows_ = options_.max_num_batched_tokens.value_or(std::max(kMostStepRows, options_.max_num_seqs));
   OCTET_TRY(load_.dtype, compute_type(options_.dtype, replica_->config.dtype));
   load_.max_rows = max_rows_;
-  load_.max_logits_rows = slots();
+  load_.max_logits_rows = logits_rows(executor_config());
   load_.block_size = options_.block_size;
   // Rotary tables are as long as the context, which is as long as they leave room for.
   load_.max_positions = 1;
@@ -165,8 +179,8 @@ Result<MemoryPlan> Loader::plan_with(const models::ModelNeeds& needs) const {
   std::int64_t bytes_per_token = 0;
   for (const models::CacheGroup& group : needs.cache_groups) bytes_per_token += group.bytes_per_token();
   const std::int64_t vocabulary = replica_->config.vocab_size;
-  const std::int64_t logits = bytes_of(DType::kF32, vocabulary * slots());
-  const std::int64_t sampler = 20 * vocabulary * threads_;
+  const std::int64_t logits = bytes_of(DType::kF32, vocabulary * logits_rows(executor_config()));
+  const std::int64_t sampler = 24 * vocabulary * threads_;
   return plan_memory(
       {.free_bytes = machine_.memory_free,
        .model_bytes = needs.weight_bytes + needs.workspace_bytes + needs.table_bytes + logits + sampler + kProcessBytes,
@@ -199,13 +213,7 @@ Result<> Loader::load() {
 Result<> Loader::start() {
   Replica& replica = *replica_;
   const auto groups = static_cast<std::int32_t>(parts_.model->cache_groups().size());
-  auto executor = std::make_unique<ModelExecutor>(
-      ModelExecutorConfig{.slots = slots(),
-                          .max_rows = max_rows_,
-                          .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
-                          .blocks = plan_.blocks,
-                          .block_size = options_.block_size},
-      std::move(parts_));
+  auto executor = std::make_unique<ModelExecutor>(executor_config(), std::move(parts_));
   replica.max_model_len = plan_.max_model_len;
   replica.kv_tokens = plan_.kv_tokens;
   replica.kv_bytes = executor->kv_bytes();
@@ -235,9 +243,11 @@ Result<> Loader::start() {
                       .block_size = options_.block_size,
                       .prefix_caching = options_.prefix_caching,
                       .max_waiting = options_.max_waiting,
+                      .max_scored_rows = kScoredRows,
                       .eos_tokens = replica.config.eos_tokens};
   config.vocabulary_size =
       replica.tokenizer ? std::min(replica.tokenizer->vocabulary_size(), model_vocabulary) : model_vocabulary;
+  config.max_logprobs = max_logprobs();
   config.seed = options_.seed;
   replica.engine = std::make_unique<Engine>(config, std::move(executor), replica.tokenizer.get());
   return {};
