@@ -33,12 +33,11 @@ std::vector<std::pair<std::string, TokenId>> tokens_of(const SentencePieceFile& 
 
 // Every way to make a piece of two others, the best piece first.
 Result<std::vector<std::pair<std::string, std::string>>> merges_of(const SentencePieceFile& file) {
-  TokenIds ids;
-  ids.reserve(file.pieces.size());
+  TokenTable ids(file.pieces.size());
   std::vector<const Piece*> made;
   for (std::size_t id = 0; id < file.pieces.size(); ++id) {
     const Piece& piece = file.pieces[id];
-    ids[piece.text] = static_cast<TokenId>(id);
+    ids.set(piece.text, static_cast<TokenId>(id));
     const bool can_be_made = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
     if (can_be_made && piece.text.size() <= kLongestMade) made.push_back(&piece);
   }
