@@ -1,6 +1,8 @@
 // tokenizer.json of Hugging Face's tokenizers library.
+#include <algorithm>
 #include <utility>
 
+#include "octet/base/log.h"
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer/bpe.h"
 #include "octet/text/tokenizer/json_reader.h"
@@ -114,16 +116,18 @@ Result<AddedToken> read_added(const Json& json, const std::string& path) {
   return token;
 }
 
-// Added tokens under the ids that they really have: a content that the vocabulary or an earlier one holds keeps that
-// id.
+// Added tokens under the ids that the reference gives them: a content that the vocabulary or an earlier one holds has
+// that id; others are numbered on from the size of the vocabulary. note: the first that the file says otherwise.
 Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
-                                                  const std::vector<std::pair<std::string, TokenId>>& tokens) {
+                                                  const std::vector<std::pair<std::string, TokenId>>& tokens,
+                                                  std::string& note) {
   std::vector<AddedToken> added;
   if (member(root, "added_tokens") == nullptr) return added;
   OCTET_TRY(const Json* const list, read_list(root, "added_tokens", "tokenizer"));
   std::unordered_map<std::string_view, TokenId> known;
   known.reserve(tokens.size());
   for (const auto& [token, id] : tokens) known[token] = id;
+  auto next = static_cast<TokenId>(tokens.size());
   added.reserve(list->size());  // `known` points into it
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string path = fmt::format("added_tokens[{}]", i);
@@ -133,8 +137,13 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
       return fail(ErrorCode::kInvalid, "{}.id: {} is far past the {} tokens", path, token.id, tokens.size());
     }
     added.push_back(std::move(token));
-    const auto [entry, is_new] = known.emplace(added.back().content, added.back().id);
+    const auto [entry, is_new] = known.emplace(added.back().content, next);
+    if (entry->second != added.back().id && note.empty()) {
+      note = fmt::format("{}: \"{}\" gets id {}, not {}", path, added.back().content.substr(0, 100), entry->second,
+                         added.back().id);
+    }
     added.back().id = entry->second;
+    next = std::max(next, entry->second + 1);
   }
   return added;
 }
@@ -145,7 +154,8 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
   if (model == nullptr || !model->is_object()) return fail(ErrorCode::kInvalid, "model: must be an object");
   std::vector<std::pair<std::string, TokenId>> tokens;
   OCTET_TRY(auto read, read_model(*model, tokens));
-  OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens));
+  std::string note;
+  OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens, note));
   for (const AddedToken& token : added) tokens.emplace_back(token.content, token.id);
   auto vocabulary = Vocabulary::make(std::move(tokens));
   if (!vocabulary) return within("model.vocab", std::move(vocabulary).error());
@@ -171,6 +181,7 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
     OCTET_TRY(decoder, make_decoder(*json, "decoder"));
   }
   OCTET_TRY(AddedTokens added_tokens, AddedTokens::make(std::move(added), normalizer.get()));
+  if (!note.empty()) log_warning("{}", note);
   return std::make_unique<Pipeline>(PipelineParts{*std::move(vocabulary), std::move(added_tokens),
                                                   std::move(normalizer), std::move(pre_tokenizer), std::move(read),
                                                   std::move(post_processor), std::move(decoder)});

@@ -1,6 +1,8 @@
 #include "octet/text/tokenizer/unigram.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <utility>
 
 #include "octet/text/tokenizer/split_pieces.h"
@@ -19,6 +21,21 @@ std::vector<std::pair<std::string_view, std::int32_t>> strings_in_text(const Uni
   }
   return strings;
 }
+
+// Words of a text come again: where the ids of the last ones are. One slot for each hash.
+class RecentWords {
+ public:
+  struct Word {
+    std::string_view text;
+    std::size_t begin = 0, end = 0;  // among the ids of this call
+  };
+  explicit RecentWords(std::size_t words) : slots_(std::bit_ceil(std::clamp<std::size_t>(words, 1, kMaxSlots))) {}
+  Word& slot_of(std::string_view text) { return slots_[std::hash<std::string_view>()(text) & (slots_.size() - 1)]; }
+
+ private:
+  static constexpr std::size_t kMaxSlots = 8192;
+  std::vector<Word> slots_;
+};
 
 // The byte that <0xNN> names, spelled as the fallback looks it up: two upper-case digits. Or -1.
 int byte_of(std::string_view text) {
@@ -71,10 +88,18 @@ Result<> Unigram::encode(const Pieces& pieces, std::vector<TokenId>& ids) const 
 template <typename Score>
 Result<> Unigram::encode_all(const Pieces& pieces, std::vector<TokenId>& ids) const {
   std::vector<Step<Score>> steps;
+  RecentWords recent(pieces.ranges.size());
   for (const Pieces::Range range : pieces.ranges) {
     const std::string_view text = pieces.view(range);
+    RecentWords::Word& word = recent.slot_of(text);
+    if (word.text == text) {
+      for (std::size_t i = word.begin; i < word.end; ++i) ids.push_back(ids[i]);
+      continue;
+    }
+    const std::size_t begin = ids.size();
     OCTET_TRY_VOID(find_path(text, steps));
     follow_path(text, steps, ids);
+    word = {text, begin, ids.size()};
   }
   return {};
 }
