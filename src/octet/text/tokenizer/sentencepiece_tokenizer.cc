@@ -21,6 +21,7 @@ constexpr const char* kSpaceMark = "\xE2\x96\x81";  // ▁
 constexpr std::size_t kLongestMade = 1024;          // bytes of a piece that merges may make: more is no word
 constexpr std::size_t kMostMergeBytes = std::size_t{256} << 20;
 constexpr float kUnknownPenalty = 10;
+constexpr float kUserDefinedBonus = 0.1F;  // for each byte but one
 
 std::vector<std::pair<std::string, TokenId>> tokens_of(const SentencePieceFile& file) {
   std::vector<std::pair<std::string, TokenId>> tokens;
@@ -60,11 +61,9 @@ Result<std::vector<std::pair<std::string, std::string>>> merges_of(const Sentenc
 }
 
 Result<std::unique_ptr<Model>> make_unigram(const SentencePieceFile& file) {
-  float lowest = std::numeric_limits<float>::max(), highest = std::numeric_limits<float>::lowest();
+  float lowest = std::numeric_limits<float>::max();
   for (const Piece& piece : file.pieces) {
-    if (piece.type != PieceType::kNormal) continue;
-    lowest = std::min(lowest, piece.score);
-    highest = std::max(highest, piece.score);
+    if (piece.type == PieceType::kNormal) lowest = std::min(lowest, piece.score);
   }
   UnigramConfig config;
   config.byte_fallback = file.byte_fallback;
@@ -72,9 +71,11 @@ Result<std::unique_ptr<Model>> make_unigram(const SentencePieceFile& file) {
   config.unknown_score = lowest - kUnknownPenalty;
   config.pieces.reserve(file.pieces.size());
   for (const Piece& piece : file.pieces) {
-    double score = piece.score;
-    // A bonus over what normal pieces of this length could reach together.
-    if (piece.type == PieceType::kUserDefined) score = static_cast<float>(piece.text.size()) * highest - 0.1;
+    float score = piece.score;
+    // More than any other way to write it: scores of normal pieces are logarithms of probabilities.
+    if (piece.type == PieceType::kUserDefined) {
+      score = static_cast<float>(static_cast<double>(static_cast<float>(piece.text.size()) * kUserDefinedBonus) - 0.1);
+    }
     const bool in_text = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
     if (piece.type == PieceType::kUnknown) config.unknown = static_cast<TokenId>(config.pieces.size());
     config.pieces.push_back({piece.text, score, in_text});
