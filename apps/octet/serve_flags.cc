@@ -87,7 +87,7 @@ std::vector<Flag> model_flags(ServeFlags& f) {
       {.names = "--tokenizer",
        .group = group,
        .target = &f.tokenizer,
-       .help = "tokenizer.json or a folder that holds it",
+       .help = "a file (tokenizer.json, tekken.json, tokenizer.model, *.tiktoken, *.gguf) or a folder with one",
        .fallback = "the model's own"},
       {.names = "--skip-tokenizer-init",
        .group = group,

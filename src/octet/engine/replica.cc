@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "octet/base/file.h"
 #include "octet/base/log.h"
 #include "octet/engine/memory_plan.h"
 #include "octet/engine/model_executor.h"
@@ -19,7 +18,6 @@ namespace {
 // More rows than this make no step faster per token, and their activations take memory.
 constexpr std::int32_t kMostStepRows = 1024;
 constexpr std::int32_t kFewestStepRows = 16;
-constexpr std::size_t kMaxTokenizerBytes = std::size_t{256} << 20;
 // Code, stacks, queues, parsed tokenizers.
 constexpr std::int64_t kProcessBytes = std::int64_t{48} << 20;
 
@@ -31,18 +29,10 @@ Result<DType> compute_type(const std::string& name, DType stored) {
   return fail(ErrorCode::kInvalid, "--dtype {}: auto, float32, bfloat16 or float16", name);
 }
 
-Result<std::unique_ptr<text::Tokenizer>> read_tokenizer(const std::filesystem::path& path) {
-  OCTET_TRY(const std::string json, read_file(path, kMaxTokenizerBytes));
-  auto tokenizer = text::Tokenizer::from_json(json);
-  if (!tokenizer) return within(path.string(), std::move(tokenizer).error());
-  return tokenizer;
-}
-
 Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& options,
                                                         const formats::Checkpoint& checkpoint) {
   if (options.tokenizer) {
-    const bool folder = std::filesystem::is_directory(*options.tokenizer);
-    auto tokenizer = read_tokenizer(folder ? *options.tokenizer / "tokenizer.json" : *options.tokenizer);
+    auto tokenizer = text::Tokenizer::open(*options.tokenizer);
     if (!tokenizer) return within("--tokenizer", std::move(tokenizer).error());
     return tokenizer;
   }
@@ -51,10 +41,10 @@ Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& op
     if (!tokenizer) return within(checkpoint.path().string(), std::move(tokenizer).error());
     return tokenizer;
   }
-  if (checkpoint.tokenizer_json) return read_tokenizer(*checkpoint.tokenizer_json);
-  return fail(ErrorCode::kNotFound,
-              "{} has no tokenizer.json: --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
-              checkpoint.path().string());
+  auto tokenizer = text::Tokenizer::open(checkpoint.path());
+  if (tokenizer || tokenizer.error().code != ErrorCode::kNotFound) return tokenizer;
+  return fail(tokenizer.error().code, "{}; --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
+              tokenizer.error().message);
 }
 
 // A template that was asked for must parse; the model's own is done without, since completions need none.
