@@ -14,7 +14,7 @@ namespace {
 
 std::string by_library(const std::string& text, NormalForm form) {
   constexpr std::array<int, 4> kOptions{UTF8PROC_COMPOSE, UTF8PROC_DECOMPOSE, UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
-                                UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
+                                        UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
   utf8proc_uint8_t* mapped = nullptr;
   const auto length =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
