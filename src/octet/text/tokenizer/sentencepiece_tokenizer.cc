@@ -10,6 +10,7 @@
 #include "octet/text/tokenizer/sentencepiece_bpe.h"
 #include "octet/text/tokenizer/sentencepiece_decoder.h"
 #include "octet/text/tokenizer/sentencepiece_normalizer.h"
+#include "octet/text/tokenizer/token_borders.h"
 #include "octet/text/tokenizer/unigram.h"
 
 namespace octet::text {
@@ -141,16 +142,17 @@ Result<std::unique_ptr<Tokenizer>> make_llama_tokenizer(SentencePieceParts parts
   }
   OCTET_TRY(auto model, Bpe::make(config));
   std::unique_ptr<Normalizer> normalizer;
-  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  std::vector<std::unique_ptr<PreTokenizer>> cuts;
   if (prefix == SpacePrefix::kText) {
-    pre_tokenizer = make_metaspace(kSpaceMark, PrependScheme::kFirst, false);
+    cuts.push_back(make_metaspace(kSpaceMark, PrependScheme::kFirst, false));
   } else {
     std::vector<std::unique_ptr<Normalizer>> steps;
     if (prefix == SpacePrefix::kSection) steps.push_back(make_prepend_normalizer(kSpaceMark));
     steps.push_back(make_replace_normalizer(" ", kSpaceMark));
     normalizer = make_normalizer_sequence(std::move(steps));
   }
-  return assemble(std::move(parts), std::move(normalizer), std::move(pre_tokenizer), std::move(model),
+  if (parts.file.byte_fallback && has_all_bytes(config.vocabulary)) cuts.push_back(make_token_border_split(config.vocabulary));
+  return assemble(std::move(parts), std::move(normalizer), make_sequence(std::move(cuts)), std::move(model),
                   make_llama_decoder(prefix != SpacePrefix::kNone));
 }
 
