@@ -8,6 +8,7 @@
 #include "octet/base/json.h"
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer/gguf_pre_types.h"
+#include "octet/text/tokenizer/token_borders.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tokenizer_cases.h"
 #include "tests/text/golden.h"
@@ -269,6 +270,18 @@ TEST(VocabularyFiles, TheFileThatSaysMostIsTaken) {
   other.write("tokenizer.model", small_ranks());
   other.write("tokenizer_config.json", kTiktokenConfig);
   EXPECT_EQ(opened(other.path())->vocabulary_size(), 260);
+}
+
+// A token of Gemma 4 is ">\u2581</": there alone a mark does not begin a word.
+TEST(VocabularyFiles, TextIsCutWhereNoTokenReachesOver) {
+  const auto cut = make_token_border_split({{"\u2581ab", 0}, {"\u2581\u2581", 1}, {">\u2581</", 2}, {"b>", 3}});
+  Pieces pieces;
+  pieces.text = "\u2581ab\u2581\u2581ab>\u2581</ab\u4F60";
+  pieces.ranges.push_back({0, pieces.text.size()});
+  ASSERT_TRUE(cut->apply(pieces));
+  std::vector<std::string> words;
+  for (const auto range : pieces.ranges) words.emplace_back(pieces.view(range));
+  EXPECT_EQ(words, (std::vector<std::string>{"\u2581ab", "\u2581\u2581ab>\u2581</", "ab", "\u4F60"}));
 }
 
 TEST(VocabularyFiles, EveryGgufPreTokenizerCompiles) {
