@@ -151,7 +151,8 @@ Result<std::unique_ptr<Tokenizer>> make_llama_tokenizer(SentencePieceParts parts
     steps.push_back(make_replace_normalizer(" ", kSpaceMark));
     normalizer = make_normalizer_sequence(std::move(steps));
   }
-  if (parts.file.byte_fallback && has_all_bytes(config.vocabulary)) cuts.push_back(make_token_border_split(config.vocabulary));
+  if (parts.file.byte_fallback && has_all_bytes(config.vocabulary))
+    cuts.push_back(make_token_border_split(config.vocabulary));
   return assemble(std::move(parts), std::move(normalizer), make_sequence(std::move(cuts)), std::move(model),
                   make_llama_decoder(prefix != SpacePrefix::kNone));
 }
