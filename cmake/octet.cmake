@@ -51,10 +51,13 @@ function(octet_link_rooms target)
   endforeach()
 endfunction()
 
+# octet_program([LINK target...]): apps/octet, with every room.
 function(octet_program)
+  cmake_parse_arguments(PROGRAM "" "" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/octet/*.cc)
   add_executable(octet ${sources})
   octet_link_rooms(octet)
+  target_link_libraries(octet PRIVATE ${PROGRAM_LINK})
   target_include_directories(octet PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(octet PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   install(TARGETS octet RUNTIME DESTINATION bin)

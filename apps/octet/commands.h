@@ -3,4 +3,7 @@
 #pragma once
 
 int pull_command(int argc, char** argv);
+int run_command(int argc, char** argv);
 int serve_command(int argc, char** argv);
+int render_command(int argc, char** argv);
+int tokenize_command(int argc, char** argv);

@@ -16,13 +16,17 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"serve", "serve a model over the OpenAI API", serve_command},
+    {"run", "chat in the terminal", run_command},
     {"pull", "bring a model into the local cache", pull_command},
+    {"render", "show the text that a model sees of a chat", render_command},
+    {"tokenize", "turn text into token ids, and back", tokenize_command},
 };
 
 constexpr std::string_view kExamples = R"text(
 examples
   octet pull smollm2                               fetch a small model; the last line is its path
   octet serve "$(octet pull smollm2 | tail -n 1)"  serve it on 127.0.0.1:8000
+  octet run smollm2                                chat with it in the terminal
   octet COMMAND --help                             every flag of a command
 )text";
 

@@ -3,19 +3,26 @@
 #include <cstdio>
 
 #include "apps/octet/commands.h"
-#include "apps/octet/pull.h"
+#include "apps/octet/model_name.h"
+#include "apps/octet/pull_signals.h"
 #include "apps/octet/serve_flags.h"
 #include "octet/base/log.h"
 
 namespace {
 
-// `octet serve smollm2`: a name that pull knows, where no file or folder is called so, stands for the model it brings.
-octet::Result<> resolve_model(ServeFlags& flags) {
+// `octet serve smollm2`, `octet serve ORG/NAME`: where no file or folder is called so, a name stands for the model.
+octet::Result<> resolve_names(ServeFlags& flags) {
+  const ModelSource source{.revision = flags.revision, .token = flags.hf_token, .cache = flags.download_dir};
   std::optional<std::string>& model = flags.model ? flags.model : flags.model_flag;
-  if (!model || !is_known_model(*model) || std::filesystem::exists(*model)) return {};
-  OCTET_TRY(const std::filesystem::path path, pull_model(*model));
-  if (flags.served_names.empty()) flags.served_names = {*model};
-  model = path.string();
+  if (!model) return {};
+  OCTET_TRY(const auto path, resolve_model_name(*model, source));
+  if (path) {
+    if (flags.served_names.empty()) flags.served_names = {*model};
+    model = path->string();
+  }
+  if (!flags.tokenizer) return {};
+  OCTET_TRY(const auto tokenizer, resolve_tokenizer_name(*flags.tokenizer, source));
+  if (tokenizer) flags.tokenizer = tokenizer->string();
   return {};
 }
 
@@ -27,12 +34,13 @@ int serve_command(int argc, char** argv) {
   table.set_epilog(
       "examples\n"
       "  octet serve model.gguf                                a GGUF file on 127.0.0.1:8000\n"
+      "  octet serve ORG/NAME                                  a model of the hub, fetched at the first time\n"
       "  octet serve DIR --host 0.0.0.0 --max-model-len 8k     a Hugging Face folder on every interface\n");
   if (const auto status = octet::parse_command(table, argc, argv)) return *status;
   if (auto level = octet::set_log_level(flags.log_level); !level) return 2;
-  if (auto resolved = resolve_model(flags); !resolved) {
+  if (auto resolved = resolve_names(flags); !resolved) {
     fmt::print(stderr, "octet serve: {}\n", resolved.error().message);
-    return 1;
+    return resolved.error().code == octet::ErrorCode::kCancelled ? 128 + octet::hub::stop_signal : 1;
   }
   const auto options = serve_options(flags);
   if (!options) {

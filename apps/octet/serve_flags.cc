@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "apps/octet/template_flag.h"
 #include "apps/octet/vllm_flags.h"
-#include "octet/base/file.h"
 
 using octet::ErrorCode;
 using octet::fail;
@@ -13,7 +13,6 @@ using octet::Result;
 namespace {
 
 constexpr double kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMaxTemplateBytes = std::size_t{4} << 20;
 
 std::vector<Flag> server_flags(ServeFlags& f) {
   constexpr std::string_view group = "server";
@@ -82,12 +81,32 @@ std::vector<Flag> server_flags(ServeFlags& f) {
 std::vector<Flag> model_flags(ServeFlags& f) {
   constexpr std::string_view group = "model";
   return {
-      {.names = "MODEL", .group = group, .target = &f.model, .help = "folder with config.json, or a GGUF file"},
+      {.names = "MODEL",
+       .group = group,
+       .target = &f.model,
+       .help = "folder with config.json, a GGUF file, or ORG/NAME[:Q4_K_M] of the hub"},
       {.names = "--model", .group = group, .target = &f.model_flag, .help = "the same as MODEL"},
+      {.names = "--revision",
+       .group = group,
+       .target = &f.revision,
+       .help = "branch, tag or commit on the hub",
+       .fallback = "main"},
+      {.names = "--hf-token",
+       .group = group,
+       .target = &f.hf_token,
+       .help = "of the hub, for gated and private models",
+       .fallback = "HF_TOKEN or the file HF_HOME/token"},
+      {.names = "--download-dir",
+       .group = group,
+       .target = &f.download_dir,
+       .help = "the hub's cache",
+       .fallback = "HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub"},
       {.names = "--tokenizer",
        .group = group,
        .target = &f.tokenizer,
-       .help = "a file (tokenizer.json, tekken.json, tokenizer.model, *.tiktoken, *.gguf) or a folder with one",
+       .help =
+           "a file (tokenizer.json, tokenizer.model, tekken.json, *.tiktoken, *.gguf), a folder with one, or ORG/NAME "
+           "of the hub",
        .fallback = "the model's own"},
       {.names = "--skip-tokenizer-init",
        .group = group,
@@ -216,13 +235,6 @@ Result<> check_layout(const ServeFlags& f) {
   return {};
 }
 
-Result<std::string> read_template(const std::string& value) {
-  if (value.find("{{") != std::string::npos || value.find("{%") != std::string::npos) return value;
-  auto text = octet::read_file(value, kMaxTemplateBytes);
-  if (!text) return within("--chat-template", text.error());
-  return text;
-}
-
 Result<std::optional<std::int32_t>> context_length(const std::optional<std::string>& value) {
   if (!value || *value == "auto" || *value == "-1") return std::nullopt;
   const auto size = octet::parse_size(*value);
@@ -272,7 +284,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   if (f.tokenizer) replica.tokenizer = *f.tokenizer;
   replica.skip_tokenizer = f.skip_tokenizer;
   if (f.chat_template) {
-    OCTET_TRY(replica.chat_template, read_template(*f.chat_template));
+    OCTET_TRY(replica.chat_template, chat_template_source(*f.chat_template));
   }
   replica.dtype = dtype_name(f.dtype);
   replica.threads = static_cast<int>(f.threads.value_or(0));

@@ -13,6 +13,7 @@ struct ServeFlags {
   std::optional<std::string> model, model_flag;
   std::vector<std::string> served_names;
   std::optional<std::string> tokenizer, chat_template, uds;
+  std::optional<std::string> revision, hf_token, download_dir;
   std::optional<std::string> max_model_len, distributed_backend;
   std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", log_level = "info", config;
   std::int64_t port = 8000, max_num_seqs = 64, max_queued = 1024, block_size = 16, seed = 0;

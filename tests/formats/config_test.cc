@@ -140,23 +140,60 @@ class FolderText : public ::testing::Test {
 TEST_F(FolderText, TemplatesAndTokensAreFoundWherePublishersPutThem) {
   auto checkpoint = Checkpoint::open(folder_.path());
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  EXPECT_FALSE((*checkpoint)->tokenizer_json || (*checkpoint)->chat_template || (*checkpoint)->bos_token);
+  EXPECT_TRUE((*checkpoint)->text.chat_templates.empty());
+  EXPECT_TRUE((*checkpoint)->text.special_tokens.empty());
   EXPECT_EQ((*checkpoint)->config().dtype, DType::kF16);  // no key: the weights' own
 
-  folder_.write("tokenizer.json", "{}");
   folder_.write("tokenizer_config.json", R"({"bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false},
       "chat_template":[{"name":"tool_use","template":"T"},{"name":"default","template":"D"}]})");
   checkpoint = Checkpoint::open(folder_.path());
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  EXPECT_EQ((*checkpoint)->tokenizer_json, folder_.path() / "tokenizer.json");
-  EXPECT_EQ((*checkpoint)->bos_token, "<s>");
-  EXPECT_EQ((*checkpoint)->eos_token, "</s>");
-  EXPECT_EQ((*checkpoint)->chat_template, "D");
+  using Texts = std::map<std::string, std::string>;
+  EXPECT_EQ((*checkpoint)->text.special_tokens, (Texts{{"bos_token", "<s>"}, {"eos_token", "</s>"}}));
+  EXPECT_EQ((*checkpoint)->text.chat_templates, (Texts{{"default", "D"}, {"tool_use", "T"}}));
 
+  // Files take the place of what tokenizer_config.json says.
   folder_.write("chat_template.jinja", "J");
-  EXPECT_EQ(Checkpoint::open(folder_.path()).value()->chat_template, "J");
+  EXPECT_EQ(read_text_files(folder_.path()).value().chat_templates, (Texts{{"default", "J"}}));
+  std::filesystem::create_directory(folder_.path() / "additional_chat_templates");
+  folder_.write("additional_chat_templates/rag.jinja", "R");
+  folder_.write("additional_chat_templates/README", "no template");
+  EXPECT_EQ(read_text_files(folder_.path()).value().chat_templates, (Texts{{"default", "J"}, {"rag", "R"}}));
+
   folder_.write("tokenizer_config.json", "{");
   EXPECT_THAT(Checkpoint::open(folder_.path()).error().message, HasSubstr("tokenizer_config.json"));
+}
+
+TEST_F(FolderText, TheProcessorsTemplateIsTheLastResort) {
+  folder_.write("chat_template.json", R"({"chat_template":"P"})");
+  EXPECT_EQ(read_text_files(folder_.path()).value().chat_templates.at("default"), "P");
+  folder_.write("tokenizer_config.json", R"({"chat_template":"D"})");
+  EXPECT_EQ(read_text_files(folder_.path()).value().chat_templates.at("default"), "D");
+}
+
+TEST_F(FolderText, AMalformedListOfTemplatesIsRefusedByName) {
+  folder_.write("tokenizer_config.json", R"({"chat_template":[{"name":"default"}]})");
+  const auto read = read_text_files(folder_.path());
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("tokenizer_config.json: chat_template 0"));
+}
+
+TEST(GgufText, NamedTemplatesAndTokensAreFound) {
+  using octet::testing::tiny_gguf;
+  const octet::testing::TempFolder folder;
+  const auto path = folder.write("x.gguf", tiny_gguf()
+                                               .string("tokenizer.chat_template", "D")
+                                               .strings("tokenizer.chat_templates", {"tool_use"})
+                                               .string("tokenizer.chat_template.tool_use", "T")
+                                               .bytes());
+  const auto file = GgufFile::open(path);
+  ASSERT_TRUE(file) << file.error().message;
+  const auto read = read_text_files(*file);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->chat_templates, (std::map<std::string, std::string>{{"default", "D"}, {"tool_use", "T"}}));
+  const auto tokens = file->strings("tokenizer.ggml.tokens").value();
+  EXPECT_EQ(read->special_tokens.at("bos_token"), tokens.at(6));
+  EXPECT_EQ(read->special_tokens.at("eos_token"), tokens.at(7));
 }
 
 TEST_F(FolderText, AQuantizedCheckpointIsRefused) {

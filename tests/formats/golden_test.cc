@@ -47,7 +47,6 @@ TEST(Golden, LlamaLinearBias) {
   EXPECT_EQ(config.bos_token, 1);
   EXPECT_EQ(config.eos_tokens, std::vector<std::int32_t>{2});
   EXPECT_FALSE(checkpoint->generation().temperature);
-  EXPECT_FALSE(checkpoint->tokenizer_json);
   expect_complete(*checkpoint);
 }
 
@@ -125,9 +124,9 @@ TEST(Golden, GgufLlama) {
   EXPECT_TRUE(spm->config().rope.interleaved);
   EXPECT_FALSE(spm->config().tied_embeddings);
   EXPECT_EQ(spm->config().dtype, DType::kF32);
-  EXPECT_EQ(spm->bos_token, "<s>");
-  EXPECT_EQ(spm->eos_token, "</s>");
-  EXPECT_TRUE(spm->chat_template.value().starts_with("{% for m in messages %}"));
+  EXPECT_EQ(spm->text.special_tokens.at("bos_token"), "<s>");
+  EXPECT_EQ(spm->text.special_tokens.at("eos_token"), "</s>");
+  EXPECT_TRUE(spm->text.chat_templates.at("default").starts_with("{% for m in messages %}"));
   EXPECT_EQ(spm->source_name("model.layers.1.mlp.down_proj.weight"), "blk.1.ffn_down.weight");
   expect_complete(*spm);
 

@@ -18,7 +18,10 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 std::vector<std::int32_t> sample(ThreadTeam& team, std::vector<float>& logits, std::vector<SamplingRow>& rows) {
   auto count = static_cast<std::int64_t>(rows.size());
   std::vector<std::int32_t> tokens(rows.size(), -1);
+  std::vector<std::int32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0);
   SamplingBatch batch{
+      .logits_rows = make_view(order.data(), DType::kI32, {count}),
       .rows = make_view(rows.data(), DType::kU8, {count, std::int64_t{sizeof(SamplingRow)}}),
       .tokens = make_view(tokens.data(), DType::kI32, {count}),
   };

@@ -125,6 +125,12 @@ TestServerOptions server_options(const std::map<std::string, std::string>& setti
       options.load = value != "yes";
     } else if (key == "tokenizer") {
       options.tokenizer = options.chat_template = value == "yes";
+    } else if (key == "template") {
+      options.chat_templates["default"] = value;
+    } else if (key == "template-tools") {
+      options.chat_templates["tool_use"] = value;
+    } else if (key == "trust-template") {
+      options.api.templates.trust_request = value == "yes";
     } else if (key == "policy") {
       options.policy =
           value == "priority" ? engine::SchedulerConfig::Policy::kPriority : engine::SchedulerConfig::Policy::kFcfs;

@@ -11,10 +11,6 @@
 namespace octet::testing {
 namespace {
 
-constexpr std::string_view kTemplate =
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}";
-
 std::unique_ptr<engine::Executor> make_executor(TestServerOptions& options) {
   if (options.executor) return std::move(options.executor);
   std::vector<text::TokenId> script = bytes_of_text(options.script);
@@ -28,9 +24,11 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
     replica->tokenizer = options.other_tokenizer ? std::move(options.other_tokenizer) : make_byte_tokenizer();
   }
   if (options.chat_template) {
-    auto chat_template = text::ChatTemplate::parse(std::string(kTemplate));
-    OCTET_CHECK(chat_template.has_value());
-    replica->chat_template = *std::move(chat_template);
+    for (const auto& [name, source] : options.chat_templates) {
+      auto made = text::NamedTemplate::parse(name, source, {});
+      OCTET_CHECK(made.has_value());
+      replica->chat_templates.add(*std::move(made));
+    }
   }
   replica->max_model_len = options.max_model_len;
   replica->backend = "script";

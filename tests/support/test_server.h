@@ -2,8 +2,10 @@
 // the alias "M2".
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "octet/engine/engine.h"
 #include "octet/server/http_server.h"
@@ -14,12 +16,17 @@
 
 namespace octet::testing {
 
+constexpr std::string_view kTestTemplate =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}";
+
 struct TestServerOptions {
   std::string script = "Hello, world. ";  // what every sequence says, over and over
   bool ends = false;                      // the script is followed by the end of the sequence
   std::chrono::microseconds step_time{0};
   std::unique_ptr<engine::Executor> executor;  // instead of a script
   bool tokenizer = true, chat_template = true;
+  std::map<std::string, std::string> chat_templates = {{"default", std::string(kTestTemplate)}};
   std::unique_ptr<text::Tokenizer> other_tokenizer;  // instead of bytes
   bool load = true;                                  // false: the model is still loading; publish() ends that
   std::int32_t max_model_len = 2048, max_sequences = 16, max_waiting = 1024, blocks = 4096, max_step_rows = 4096;

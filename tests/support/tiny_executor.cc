@@ -18,7 +18,7 @@ std::unique_ptr<engine::ModelExecutor> make_tiny_executor(const TinyExecutorOpti
   auto model = models::load_model(**checkpoint, *parts.backend, *parts.stream, *parts.group,
                                   {.dtype = options.dtype,
                                    .max_rows = options.max_rows,
-                                   .max_logits_rows = options.slots,
+                                   .max_logits_rows = options.max_rows,
                                    .max_positions = options.max_context,
                                    .block_size = options.block_size,
                                    .progress = {}});
@@ -27,6 +27,8 @@ std::unique_ptr<engine::ModelExecutor> make_tiny_executor(const TinyExecutorOpti
   return std::make_unique<engine::ModelExecutor>(
       engine::ModelExecutorConfig{
           .slots = options.slots,
+          .scored_rows = options.scored_rows,
+          .max_logprobs = 20,
           .max_rows = options.max_rows,
           .blocks_per_slot = (options.max_context + options.block_size - 1) / options.block_size,
           .blocks = options.blocks,

@@ -13,6 +13,7 @@ struct TinyExecutorOptions {
   int threads = 1;
   std::int32_t slots = 4, max_rows = 64, max_context = 512;
   std::int32_t blocks = 64, block_size = 16;
+  std::int32_t scored_rows = 8;
   int steps_in_flight = 1;
 };
 

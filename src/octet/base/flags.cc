@@ -5,9 +5,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 
 #include "octet/base/check.h"
+#include "octet/base/edit_distance.h"
 #include "octet/base/log.h"
 
 namespace octet {
@@ -53,21 +53,6 @@ std::string show(const std::vector<std::string>& values) { return fmt::format("{
 std::string default_of(const FlagTarget& target) {
   return std::visit(Overloaded{[](FlagShape) { return std::string(); }, [](auto* value) { return show(*value); }},
                     target);
-}
-
-// Letters to insert, delete or replace to make one of the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
 }
 
 bool is_number(std::string_view text) {

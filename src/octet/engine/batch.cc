@@ -60,7 +60,7 @@ std::int32_t PlanBuilder::add_tokens(std::span<const TokenId> tokens) {
 }
 
 void PlanBuilder::add(const Span& span) {
-  OCTET_CHECK(span.rows > 0 && span.logits_rows <= span.rows);
+  OCTET_CHECK(span.rows > 0 && span.logits_rows <= span.rows && span.scored_rows <= span.logits_rows);
   OCTET_CHECK(span.tokens_at == kFromSlot ? span.rows == 1
                                           : span.tokens_at + span.rows <= static_cast<std::int32_t>(tokens_.size()));
   spans_.push_back(span);

@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "octet/engine/request.h"
 #include "octet/ops/sampling.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet::engine {
 
-using text::TokenId;
 using BlockId = std::int32_t;
 // A sequence's seat in the executor: its last token, sampling parameters, row of the block tables.
 using SlotId = std::int32_t;
@@ -25,8 +25,13 @@ struct Span {
   std::int32_t first_position = 0;  // absolute; keys and values go to block_table(slot)[position / block_size]
   std::int32_t rows = 0;
   std::int32_t tokens_at = 0;  // offset into the plan's tokens, or kFromSlot (then rows is 1)
-  // How many last rows need logits: 0 inside a prefill, else 1; a row with logits is sampled.
+  // How many last rows need logits: 0 inside a prefill, 1, or more where the prompt's log-probabilities are wanted.
   std::int32_t logits_rows = 0;
+  // The first of those are not sampled, but asked for the log-probability of the token that follows them. Where the
+  // last row of the span is among them, that token is in the plan's tokens, too.
+  std::int32_t scored_rows = 0;
+
+  std::int32_t sampled_rows() const { return logits_rows - scored_rows; }  // 0 or 1
 };
 struct BlockUpdate {  // block_table(slot, group)[index] = block
   SlotId slot;
@@ -37,6 +42,10 @@ struct BlockUpdate {  // block_table(slot, group)[index] = block
 struct SamplingUpdate {  // set when a sequence takes a slot, changed by exception; position is filled in per step
   SlotId slot;
   ops::SamplingRow sampling;
+  std::int32_t logprobs = -1;         // the likeliest tokens to tell with each sampled one; -1: no log-probabilities
+  std::int32_t prompt_logprobs = -1;  // the same for scored rows
+  // Its SamplingControls and known tokens (read_words), a part of the plan's tokens; empty: no controls.
+  std::int32_t words_at = 0, words = 0;
 };
 
 struct StepHeader {
@@ -92,14 +101,24 @@ struct SpanResult {
   SlotId slot = 0;
   std::int32_t produced = 0;   // tokens: 0 while a prefill goes on, else 1
   std::int32_t tokens_at = 0;  // offset into StepResult::tokens
+  // Log-probabilities of the scored rows, in their order, then of the sampled ones where they are wanted: a part of
+  // StepResult::logprobs.
+  std::int32_t logprobs_at = 0, logprobs = 0;
+};
+struct TokenLogprob {
+  TokenScore score;
+  std::int32_t rank = 0;             // tokens at least as likely, itself among them
+  std::int32_t top_at = 0, top = 0;  // the likeliest tokens, best first: a part of StepResult::top
 };
 struct StepResult {
   std::uint64_t step = 0;
   // Stopped by interrupt(): nothing was produced, all spans stand where they stood (and come again in a later plan),
-  // but the plan's block and sampling updates are in force. spans and tokens are empty.
+  // but the plan's block and sampling updates are in force. All lists are empty.
   bool interrupted = false;
   std::span<const SpanResult> spans;
   std::span<const TokenId> tokens;
+  std::span<const TokenLogprob> logprobs;
+  std::span<const TokenScore> top;
 };
 
 struct Ticket {

@@ -24,6 +24,20 @@ SchedulerConfig without_queue_limit(SchedulerConfig config) {
   return config;
 }
 
+Result<> check_controls(const SamplingControls& controls, std::int32_t vocabulary) {
+  const auto check = [&](TokenId id, std::string_view what) -> Result<> {
+    if (id >= 0 && id < vocabulary) return {};
+    return fail(ErrorCode::kInvalid, "{}: token id {} is outside the vocabulary of {}", what, id, vocabulary);
+  };
+  for (const auto& [id, bias] : controls.logit_bias) OCTET_TRY_VOID(check(id, "logit_bias"));
+  for (const TokenId id : controls.allowed) OCTET_TRY_VOID(check(id, "allowed_token_ids"));
+  for (const auto& word : controls.bad_words) {
+    if (word.empty()) return fail(ErrorCode::kInvalid, "bad_words: a word without tokens");
+    for (const TokenId id : word) OCTET_TRY_VOID(check(id, "bad_words"));
+  }
+  return {};
+}
+
 struct Command {
   Command* next = nullptr;
   RequestId id = 0;
@@ -100,6 +114,13 @@ Result<> Engine::State::check(const Request& request) const {
                 admission_limit());
   }
   OCTET_TRY_VOID(Scheduler::check(config.scheduler, request.prompt.size(), request.sampling));
+  for (const std::int32_t wanted : {request.sampling.logprobs, request.sampling.prompt_logprobs}) {
+    if (wanted > config.max_logprobs) {
+      return fail(ErrorCode::kInvalid, "{} log-probabilities are wanted, at most {} are told here", wanted,
+                  config.max_logprobs);
+    }
+  }
+  OCTET_TRY_VOID(check_controls(request.sampling.controls, config.vocabulary_size));
   for (TokenId id : request.prompt) {
     if (id < 0 || id >= config.vocabulary_size) {
       return fail(ErrorCode::kInvalid, "token id {} is outside the vocabulary of {}", id, config.vocabulary_size);

@@ -16,6 +16,7 @@ namespace octet::engine {
 struct EngineConfig {
   SchedulerConfig scheduler;
   std::int32_t vocabulary_size = 0;  // ids a client may name
+  std::int32_t max_logprobs = 20;    // the most that a request may ask for
   int steps_in_flight = 1;           // 2: the next step is planned while one runs
   std::uint64_t seed = 0;            // for requests without one
 };

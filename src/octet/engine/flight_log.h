@@ -16,6 +16,7 @@ struct PlannedSpan {
   std::uint32_t epoch = 0;       // of the sequence when it was planned
   std::int32_t rows = 0;
   std::int32_t samples = 0;  // tokens it will give
+  std::int32_t scored = 0;   // tokens of the prompt whose log-probability it will give
 };
 
 struct PlannedStep {

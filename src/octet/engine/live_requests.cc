@@ -1,11 +1,23 @@
 #include "octet/engine/live_requests.h"
 
+#include <algorithm>
 #include <exception>
+#include <span>
 #include <utility>
 
 #include "octet/base/log.h"
 
 namespace octet::engine {
+namespace {
+
+void append_logprobs(std::span<const TokenLogprob> from, std::span<const TokenScore> top, std::vector<Logprob>& to) {
+  for (const TokenLogprob& one : from) {
+    const auto best = top.subspan(static_cast<std::size_t>(one.top_at), static_cast<std::size_t>(one.top));
+    to.push_back({one.score, one.rank, {best.begin(), best.end()}});
+  }
+}
+
+}  // namespace
 
 void LiveRequests::start(RequestId id, Request request, std::int64_t submitted_ns) {
   auto owned = std::make_unique<Live>();
@@ -31,8 +43,10 @@ void LiveRequests::start_choices(Live& live, std::int32_t upto) {
   for (; live.started < upto; ++live.started) {
     Choice& choice = live.choices[static_cast<std::size_t>(live.started)];
     choice.output.emplace(context_.tokenizer, request.sampling, request.want_text, request.prompt);
+    SamplingParams sampling = request.sampling;
+    if (live.started > 0) sampling.prompt_logprobs = -1;  // the first choice tells them
     Result<SequenceId> added =
-        context_.scheduler.add(request.prompt, request.sampling, live.started, request.priority, request.cache_salt);
+        context_.scheduler.add(request.prompt, sampling, live.started, request.priority, request.cache_salt);
     if (!added) return end_request(live, FinishReason::kError, added.error().message);
     choice.sequence = *added;
     seats_.emplace(*added, Seat{&live, live.started});
@@ -63,7 +77,7 @@ void LiveRequests::deliver(const SequenceEvent& event) {
   auto [live, index] = found->second;
   try {
     take(*live, index, event);
-    if (live->started < live->request.choices) start_choices(*live, live->request.choices);
+    if (!event.tokens.empty() && live->started < live->request.choices) start_choices(*live, live->request.choices);
   } catch (const std::exception& problem) {
     end_request(*live, FinishReason::kError, problem.what());
   } catch (...) {
@@ -75,6 +89,8 @@ void LiveRequests::deliver(const SequenceEvent& event) {
 
 void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& event) {
   Choice& choice = live.choices[static_cast<std::size_t>(index)];
+  append_logprobs(event.prompt_logprobs, event.top, choice.prompt_logprobs);
+  if (event.tokens.empty()) return;
   SequenceOutput::Piece piece = choice.output->push(event.tokens, event.finish);
   const FinishReason finish = piece.stop_string ? FinishReason::kStop : event.finish;
   choice.cached_tokens = event.cached_tokens;
@@ -91,6 +107,8 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
 
   Output output = describe(live, index, finish);
   output.tokens.assign(event.tokens.begin(), event.tokens.begin() + static_cast<std::ptrdiff_t>(piece.tokens));
+  append_logprobs(event.logprobs.first(std::min(event.logprobs.size(), piece.tokens)), event.top, output.logprobs);
+  output.prompt_logprobs = std::move(choice.prompt_logprobs);
   output.text = std::move(piece.text);
   if (!piece.stop_string) output.stop_token = event.stop_token;
   output.stop_string = std::move(piece.stop_string);

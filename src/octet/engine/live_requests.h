@@ -45,6 +45,7 @@ class LiveRequests {
     std::int64_t last_token_ns = 0;  // 0: none yet
     bool ended = false;
     std::int32_t cached_tokens = 0, completion_tokens = 0;
+    std::vector<Logprob> prompt_logprobs;  // until the first output takes them along
   };
   struct Live {
     RequestId id = 0;

@@ -17,6 +17,10 @@ void wait_for(const std::atomic<std::uint64_t>& value, std::uint64_t wanted) {
 
 }  // namespace
 
+std::int32_t logits_rows(const ModelExecutorConfig& config) {
+  return std::min(config.max_rows, config.slots + config.scored_rows);
+}
+
 ModelExecutor::ModelExecutor(const ModelExecutorConfig& config, ModelParts parts)
     : config_(config), parts_(std::move(parts)) {
   OCTET_CHECK(config.slots > 0 && config.max_rows >= config.slots && config.blocks > 0 && config.block_size > 0);
@@ -55,18 +59,27 @@ void ModelExecutor::allocate_kv() {
 }
 
 void ModelExecutor::allocate_buffers() {
-  const std::int64_t slots = config_.slots, rows = config_.max_rows;
+  const std::int64_t slots = config_.slots, rows = config_.max_rows, logits_rows = engine::logits_rows(config_);
+  const std::int64_t vocabulary = parts_.model->config().vocab_size;
   tokens_ = int32_buffer(rows);
   positions_ = int32_buffer(rows);
   spans_of_rows_ = int32_buffer(rows);
   first_rows_ = int32_buffer(slots + 1);
-  slots_ = int32_buffer(slots);
-  logits_rows_ = int32_buffer(slots);
-  sampled_ = int32_buffer(slots);
-  logits_ = Tensor(DType::kF32, {slots, parts_.model->config().vocab_size});
+  slot_ids_ = int32_buffer(slots);
+  logits_rows_ = int32_buffer(logits_rows);
+  logits_ = Tensor(DType::kF32, {logits_rows, vocabulary});
   sampling_rows_ = Tensor(DType::kU8, {slots, std::int64_t{sizeof(ops::SamplingRow)}});
-  slot_sampling_.resize(static_cast<std::size_t>(slots));
-  slot_token_.resize(static_cast<std::size_t>(slots));
+  sampled_rows_ = int32_buffer(slots);
+  sampled_ = int32_buffer(slots);
+  scored_rows_ = int32_buffer(logits_rows);
+  scored_tokens_ = int32_buffer(logits_rows);
+  logprobs_ = Tensor(DType::kF32, {logits_rows});
+  ranks_ = int32_buffer(logits_rows);
+  const std::int64_t top = std::clamp<std::int64_t>(config_.max_logprobs, 1, vocabulary);
+  top_tokens_ = Tensor(DType::kI32, {logits_rows, top});
+  top_logprobs_ = Tensor(DType::kF32, {logits_rows, top});
+  scores_.reserve(static_cast<std::size_t>(logits_rows));
+  slots_.resize(static_cast<std::size_t>(slots));
   // Every slot filled with a whole table is the largest plan there can be.
   const std::int64_t groups = static_cast<std::int64_t>(caches_.size());
   const std::int64_t updates = slots * config_.blocks_per_slot * groups;
@@ -103,7 +116,12 @@ StepResult ModelExecutor::collect(Ticket ticket) {
   wait_for(completed_, number);
   const Step& step = ring_[number % ring_.size()];
   OCTET_CHECK(step.step == ticket.step);
-  return {.step = step.step, .interrupted = step.interrupted, .spans = step.spans, .tokens = step.tokens};
+  return {.step = step.step,
+          .interrupted = step.interrupted,
+          .spans = step.spans,
+          .tokens = step.tokens,
+          .logprobs = step.logprobs,
+          .top = step.top};
 }
 
 void ModelExecutor::interrupt() {
@@ -126,32 +144,32 @@ void ModelExecutor::execute(Step& step, std::uint64_t number) {
   const StepPlan plan(std::as_bytes(std::span(step.plan)).first(step.plan_bytes));
   step.spans.clear();
   step.tokens.clear();
+  step.logprobs.clear();
+  step.top.clear();
   apply_updates(plan);
   auto interrupted = [this, number] { return interrupt_upto_.load(std::memory_order_relaxed) >= number; };
   bool done = !interrupted();
   if (done) {
+    lay_out_rows(plan);
     const std::int64_t rows = plan.header().rows, spans = plan.header().spans;
-    const std::int64_t sampled = lay_out_rows(plan);
     const ops::Batch batch{
         .tokens = tokens_.view().first(rows),
         .positions = positions_.view().first(rows),
         .spans_of_rows = spans_of_rows_.view().first(rows),
         .first_rows = first_rows_.view().first(spans + 1),
-        .slots = slots_.view().first(spans),
-        .logits_rows = logits_rows_.view().first(sampled),
+        .slots = slot_ids_.view().first(spans),
+        .logits_rows = logits_rows_.view().first(logits_count_),
         .block_tables = block_table_views_,
     };
-    const TensorView logits = logits_.view().first(sampled);
+    const TensorView logits = logits_.view().first(logits_count_);
     const models::ForwardInput input{.batch = &batch, .caches = caches_, .logits = logits, .interrupted = interrupted};
     done = parts_.model->forward(*parts_.stream, input);
-    if (done && sampled > 0) {
-      parts_.backend->sample(*parts_.stream, logits,
-                             {.rows = sampling_rows_.view().first(sampled), .tokens = sampled_.view().first(sampled)});
-    }
+    if (done && sampled_count_ > 0) sample();
     parts_.stream->synchronize();
+    if (done && !scores_.empty()) score();
   }
   step.interrupted = !done;
-  if (done) take_tokens(plan, step);
+  if (done) take_results(plan, step);
 }
 
 void ModelExecutor::apply_updates(const StepPlan& plan) {
@@ -161,42 +179,122 @@ void ModelExecutor::apply_updates(const StepPlan& plan) {
         update.block;
   }
   for (const SamplingUpdate& update : plan.sampling_updates()) {
-    slot_sampling_[static_cast<std::size_t>(update.slot)] = update.sampling;
+    Slot& slot = slots_[static_cast<std::size_t>(update.slot)];
+    slot.sampling = update.sampling;
+    slot.logprobs = std::min(update.logprobs, config_.max_logprobs);
+    slot.prompt_logprobs = std::min(update.prompt_logprobs, config_.max_logprobs);
+    slot.controls.reset();
+    if (update.words > 0) {
+      slot.controls = read_words(
+          plan.tokens().subspan(static_cast<std::size_t>(update.words_at), static_cast<std::size_t>(update.words)));
+    }
   }
 }
 
-// Spreads the spans over the batch's buffers; returns the number of rows with logits.
-std::int32_t ModelExecutor::lay_out_rows(const StepPlan& plan) {
-  std::int32_t row = 0, index = 0, sampled = 0;
+// Spreads the spans over the batch's buffers.
+void ModelExecutor::lay_out_rows(const StepPlan& plan) {
+  logits_count_ = sampled_count_ = 0;
+  edits_.clear();
+  scores_.clear();
+  std::int32_t row = 0, index = 0;
   const std::span<const TokenId> known = plan.tokens();
   for (const Span& span : plan.spans()) {
     first_rows_.data<std::int32_t>()[index] = row;
-    slots_.data<std::int32_t>()[index] = span.slot;
-    const TokenId* source =
-        span.tokens_at == kFromSlot ? &slot_token_[static_cast<std::size_t>(span.slot)] : &known[span.tokens_at];
-    for (std::int32_t i = 0; i < span.rows; ++i, ++row) {
-      tokens_.data<std::int32_t>()[row] = source[i];
-      positions_.data<std::int32_t>()[row] = span.first_position + i;
-      spans_of_rows_.data<std::int32_t>()[row] = index;
-      if (i < span.rows - span.logits_rows) continue;
-      ops::SamplingRow sampling = slot_sampling_[static_cast<std::size_t>(span.slot)];
-      sampling.position = std::int64_t{span.first_position} + i + 1;
-      std::memcpy(sampling_rows_.view().row<std::uint8_t>(sampled), &sampling, sizeof sampling);
-      logits_rows_.data<std::int32_t>()[sampled++] = row;
+    slot_ids_.data<std::int32_t>()[index] = span.slot;
+    const TokenId* source = span.tokens_at == kFromSlot ? &slots_[static_cast<std::size_t>(span.slot)].token
+                                                        : &known[static_cast<std::size_t>(span.tokens_at)];
+    for (std::int32_t i = 0; i < span.rows; ++i) {
+      tokens_.data<std::int32_t>()[row + i] = source[i];
+      positions_.data<std::int32_t>()[row + i] = span.first_position + i;
+      spans_of_rows_.data<std::int32_t>()[row + i] = index;
     }
+    add_logits_rows(plan, span, row);
+    row += span.rows;
     ++index;
   }
   first_rows_.data<std::int32_t>()[index] = row;
-  return sampled;
 }
 
-void ModelExecutor::take_tokens(const StepPlan& plan, Step& step) {
+void ModelExecutor::add_logits_rows(const StepPlan& plan, const Span& span, std::int32_t first_row) {
+  Slot& slot = slots_[static_cast<std::size_t>(span.slot)];
+  for (std::int32_t i = span.rows - span.logits_rows; i < span.rows; ++i) {
+    const std::int32_t logits_row = logits_count_++;
+    logits_rows_.data<std::int32_t>()[logits_row] = first_row + i;
+    if (i < span.rows - span.sampled_rows()) {
+      scores_.push_back(
+          {logits_row, slot.prompt_logprobs, plan.tokens()[static_cast<std::size_t>(span.tokens_at + i + 1)]});
+      continue;
+    }
+    if (slot.logprobs >= 0) scores_.push_back({logits_row, slot.logprobs, 0, sampled_count_});
+    ops::SamplingRow sampling = slot.sampling;
+    sampling.position = std::int64_t{span.first_position} + i + 1;
+    if (slot.controls) slot.controls->add_edits(edits_, sampling);
+    std::memcpy(sampling_rows_.view().row<std::uint8_t>(sampled_count_), &sampling, sizeof sampling);
+    sampled_rows_.data<std::int32_t>()[sampled_count_++] = logits_row;
+  }
+}
+
+void ModelExecutor::sample() {
+  const auto edits = static_cast<std::int64_t>(edits_.size());
+  parts_.backend->sample(*parts_.stream, logits_.view().first(logits_count_),
+                         {.logits_rows = sampled_rows_.view().first(sampled_count_),
+                          .rows = sampling_rows_.view().first(sampled_count_),
+                          .edits = make_view(edits_.data(), DType::kU8, {edits, std::int64_t{sizeof(ops::LogitEdit)}}),
+                          .tokens = sampled_.view().first(sampled_count_)});
+}
+
+void ModelExecutor::score() {
+  const auto count = static_cast<std::int64_t>(scores_.size());
+  std::int32_t top = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Score& wanted = scores_[static_cast<std::size_t>(i)];
+    scored_rows_.data<std::int32_t>()[i] = wanted.logits_row;
+    scored_tokens_.data<std::int32_t>()[i] =
+        wanted.sample < 0 ? wanted.token : sampled_.data<std::int32_t>()[wanted.sample];
+    top = std::max(top, wanted.top);
+  }
+  ops::LogprobBatch batch{.rows = scored_rows_.view().first(count),
+                          .tokens = scored_tokens_.view().first(count),
+                          .logprobs = logprobs_.view().first(count),
+                          .ranks = ranks_.view().first(count),
+                          .top_tokens = top_tokens_.view().first(count),
+                          .top_logprobs = top_logprobs_.view().first(count)};
+  top = static_cast<std::int32_t>(std::min<std::int64_t>(top, batch.top_tokens.dims[1]));
+  batch.top_tokens.dims[1] = batch.top_logprobs.dims[1] = top;
+  parts_.backend->logprobs(*parts_.stream, logits_.view().first(logits_count_), batch);
+  parts_.stream->synchronize();
+}
+
+TokenLogprob ModelExecutor::read_logprob(std::size_t index, Step& step) const {
+  const auto row = static_cast<std::int64_t>(index);
+  const std::int64_t top = std::min<std::int64_t>(scores_[index].top, top_tokens_.view().dims[1]);
+  TokenLogprob logprob{.score = {scored_tokens_.view().row<std::int32_t>(row)[0], logprobs_.view().row<float>(row)[0]},
+                       .rank = ranks_.view().row<std::int32_t>(row)[0],
+                       .top_at = static_cast<std::int32_t>(step.top.size()),
+                       .top = static_cast<std::int32_t>(top)};
+  for (std::int64_t i = 0; i < top; ++i) {
+    step.top.push_back({top_tokens_.view().row<std::int32_t>(row)[i], top_logprobs_.view().row<float>(row)[i]});
+  }
+  return logprob;
+}
+
+void ModelExecutor::take_results(const StepPlan& plan, Step& step) {
   const std::int32_t* next = sampled_.data<std::int32_t>();
+  std::size_t next_score = 0;
   for (const Span& span : plan.spans()) {
-    step.spans.push_back(
-        {.slot = span.slot, .produced = span.logits_rows, .tokens_at = static_cast<std::int32_t>(step.tokens.size())});
-    for (std::int32_t i = 0; i < span.logits_rows; ++i) step.tokens.push_back(*next++);
-    if (span.logits_rows > 0) slot_token_[static_cast<std::size_t>(span.slot)] = step.tokens.back();
+    Slot& slot = slots_[static_cast<std::size_t>(span.slot)];
+    SpanResult result{.slot = span.slot,
+                      .produced = span.sampled_rows(),
+                      .tokens_at = static_cast<std::int32_t>(step.tokens.size()),
+                      .logprobs_at = static_cast<std::int32_t>(step.logprobs.size()),
+                      .logprobs = span.scored_rows + (slot.logprobs >= 0 ? span.sampled_rows() : 0)};
+    for (std::int32_t i = 0; i < result.logprobs; ++i) step.logprobs.push_back(read_logprob(next_score++, step));
+    for (std::int32_t i = 0; i < result.produced; ++i) {
+      slot.token = *next++;
+      step.tokens.push_back(slot.token);
+      if (slot.controls) slot.controls->said(slot.token);
+    }
+    step.spans.push_back(result);
   }
 }
 

@@ -3,11 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "octet/comm/group.h"
 #include "octet/engine/batch.h"
+#include "octet/engine/sampling_controls.h"
 #include "octet/models/model.h"
 #include "octet/ops/backend.h"
 
@@ -22,12 +24,17 @@ struct ModelParts {
 };
 
 struct ModelExecutorConfig {
-  std::int32_t slots = 0;            // sequences running at once, and rows with logits in a step
+  std::int32_t slots = 0;            // sequences running at once
+  std::int32_t scored_rows = 0;      // of prompts, in a step
+  std::int32_t max_logprobs = 0;     // the most of the likeliest tokens that a request may ask for
   std::int32_t max_rows = 0;         // of a step; the model must have been loaded for as many
   std::int32_t blocks_per_slot = 0;  // of the longest sequence
   std::int32_t blocks = 0, block_size = 0;
   int steps_in_flight = 1;
 };
+
+// The rows with logits that a step can have: the model must have been loaded for as many.
+std::int32_t logits_rows(const ModelExecutorConfig& config);
 
 // Allocates the KV pool and every buffer of a step when it is made; a step allocates nothing. Its buffers keep their
 // addresses.
@@ -52,14 +59,27 @@ class ModelExecutor final : public Executor {
     bool interrupted = false;
     std::vector<SpanResult> spans;
     std::vector<TokenId> tokens;
+    std::vector<TokenLogprob> logprobs;
+    std::vector<TokenScore> top;
+  };
+  // What a slot holds besides its row of the block tables.
+  struct Slot {
+    ops::SamplingRow sampling;
+    std::int32_t logprobs = -1, prompt_logprobs = -1;
+    std::optional<ControlState> controls;
+    TokenId token = 0;  // the last one sampled
   };
   void allocate_kv();
   void allocate_buffers();
   void run();
   void execute(Step& step, std::uint64_t number);
   void apply_updates(const StepPlan& plan);
-  std::int32_t lay_out_rows(const StepPlan& plan);
-  void take_tokens(const StepPlan& plan, Step& step);
+  void lay_out_rows(const StepPlan& plan);
+  void add_logits_rows(const StepPlan& plan, const Span& span, std::int32_t first_row);
+  void sample();
+  void score();
+  void take_results(const StepPlan& plan, Step& step);
+  TokenLogprob read_logprob(std::size_t index, Step& step) const;
 
   ModelExecutorConfig config_;
   ModelParts parts_;
@@ -68,12 +88,24 @@ class ModelExecutor final : public Executor {
   std::vector<std::vector<ops::KvLayer>> caches_;  // per group, per layer
   std::int64_t kv_bytes_ = 0;
 
+  // A log-probability that is wanted.
+  struct Score {
+    std::int32_t logits_row = 0, top = 0;
+    TokenId token = 0;         // known, or
+    std::int32_t sample = -1;  // that of this sample
+  };
+
   // Device side of the slots and of the step's rows.
   std::vector<Tensor> block_tables_;
   std::vector<TensorView> block_table_views_;
-  Tensor tokens_, positions_, spans_of_rows_, first_rows_, slots_, logits_rows_, logits_, sampling_rows_, sampled_;
-  std::vector<ops::SamplingRow> slot_sampling_;
-  std::vector<TokenId> slot_token_;  // the last one sampled
+  Tensor tokens_, positions_, spans_of_rows_, first_rows_, slot_ids_, logits_rows_, logits_;
+  Tensor sampling_rows_, sampled_rows_, sampled_;
+  Tensor scored_rows_, scored_tokens_, logprobs_, ranks_, top_tokens_, top_logprobs_;
+  std::vector<Slot> slots_;
+  // Of the step being run:
+  std::int32_t logits_count_ = 0, sampled_count_ = 0;
+  std::vector<ops::LogitEdit> edits_;
+  std::vector<Score> scores_;
 
   // Steps are numbered from 1 in the order of submit; step n is ring_[n % size]. The atomics pass steps between the
   // two threads.

@@ -18,6 +18,7 @@ namespace {
 // More rows than this make no step faster per token, and their activations take memory.
 constexpr std::int32_t kMostStepRows = 1024;
 constexpr std::int32_t kFewestStepRows = 16;
+constexpr std::int32_t kScoredRows = 32;  // of prompts, in a step: each takes a row of logits
 // Code, stacks, queues, parsed tokenizers.
 constexpr std::int64_t kProcessBytes = std::int64_t{48} << 20;
 
@@ -42,25 +43,40 @@ Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& op
     return tokenizer;
   }
   auto tokenizer = text::Tokenizer::open(checkpoint.path());
-  if (tokenizer || tokenizer.error().code != ErrorCode::kNotFound) return tokenizer;
-  return fail(tokenizer.error().code, "{}; --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
-              tokenizer.error().message);
+  if (!tokenizer && tokenizer.error().code == ErrorCode::kNotFound) {
+    return fail(ErrorCode::kNotFound, "{}; --tokenizer names another one, --skip-tokenizer-init serves token ids alone",
+                tokenizer.error().message);
+  }
+  return tokenizer;
+}
+
+// What a client is not told, but who runs the server should know.
+void note_form(const text::NamedTemplate& made) {
+  if (!made.form.system_role) log_warning("chat template {}: system messages do not show in its prompts", made.name);
+  if (!made.form.shows_calls) log_info("chat template {}: it has no place for tool calls", made.name);
 }
 
 // A template that was asked for must parse; the model's own is done without, since completions need none.
-Result<std::optional<text::ChatTemplate>> find_template(const ReplicaOptions& options,
-                                                        const formats::Checkpoint& checkpoint) {
+Result<text::ChatTemplates> find_templates(const ReplicaOptions& options, const formats::Checkpoint& checkpoint,
+                                           const Json& variables) {
+  text::ChatTemplates templates;
   if (options.chat_template) {
-    auto parsed = text::ChatTemplate::parse(*options.chat_template);
-    if (!parsed) return within("--chat-template", std::move(parsed).error());
-    return *std::move(parsed);
+    auto made = text::NamedTemplate::parse("default", *options.chat_template, variables);
+    if (!made) return within("--chat-template", std::move(made).error());
+    note_form(*made);
+    templates.add(*std::move(made));
+    return templates;
   }
-  if (!checkpoint.chat_template) return std::nullopt;
-  auto parsed = text::ChatTemplate::parse(*checkpoint.chat_template);
-  if (parsed) return *std::move(parsed);
-  log_warning("{}: chat is not served, its template does not parse: {}", checkpoint.path().string(),
-              parsed.error().message);
-  return std::nullopt;
+  for (const auto& [name, source] : checkpoint.text.chat_templates) {
+    auto made = text::NamedTemplate::parse(name, source, variables);
+    if (made) {
+      note_form(*made);
+      templates.add(*std::move(made));
+    } else {
+      log_warning("{}: chat template {} is not used: {}", checkpoint.path().string(), name, made.error().message);
+    }
+  }
+  return templates;
 }
 
 // The steps from a path to a running engine, in the order in which they are called.
@@ -79,6 +95,19 @@ class Loader {
   Result<MemoryPlan> plan_with(const models::ModelNeeds& needs) const;
   void announce(std::int32_t step_rows) const;
   std::int32_t slots() const { return std::min(options_.max_num_seqs, max_rows_); }
+  std::int32_t max_logprobs() const {
+    const auto vocabulary = static_cast<std::int32_t>(replica_->config.vocab_size);
+    return options_.max_logprobs < 0 ? vocabulary : std::min(options_.max_logprobs, vocabulary);
+  }
+  ModelExecutorConfig executor_config() const {
+    return {.slots = slots(),
+            .scored_rows = kScoredRows,
+            .max_logprobs = max_logprobs(),
+            .max_rows = max_rows_,
+            .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
+            .blocks = plan_.blocks,
+            .block_size = options_.block_size};
+  }
 
   const ReplicaOptions& options_;
   std::unique_ptr<Replica> replica_;
@@ -116,11 +145,10 @@ Result<> Loader::open() {
   Replica& replica = *replica_;
   replica.config = checkpoint_->config();
   replica.generation = checkpoint_->generation();
-  replica.bos_token = checkpoint_->bos_token.value_or("");
-  replica.eos_token = checkpoint_->eos_token.value_or("");
+  for (const auto& [name, text] : checkpoint_->text.special_tokens) replica.template_variables[name] = text;
   if (!options_.skip_tokenizer) {
     OCTET_TRY(replica.tokenizer, find_tokenizer(options_, *checkpoint_));
-    OCTET_TRY(replica.chat_template, find_template(options_, *checkpoint_));
+    OCTET_TRY(replica.chat_templates, find_templates(options_, *checkpoint_, replica.template_variables));
   }
   return {};
 }
@@ -135,7 +163,7 @@ Result<> Loader::plan() {
   max_rows_ = options_.max_num_batched_tokens.value_or(std::max(kMostStepRows, options_.max_num_seqs));
   OCTET_TRY(load_.dtype, compute_type(options_.dtype, replica_->config.dtype));
   load_.max_rows = max_rows_;
-  load_.max_logits_rows = slots();
+  load_.max_logits_rows = logits_rows(executor_config());
   load_.block_size = options_.block_size;
   // Rotary tables are as long as the context, which is as long as they leave room for.
   load_.max_positions = 1;
@@ -151,8 +179,8 @@ Result<MemoryPlan> Loader::plan_with(const models::ModelNeeds& needs) const {
   std::int64_t bytes_per_token = 0;
   for (const models::CacheGroup& group : needs.cache_groups) bytes_per_token += group.bytes_per_token();
   const std::int64_t vocabulary = replica_->config.vocab_size;
-  const std::int64_t logits = bytes_of(DType::kF32, vocabulary * slots());
-  const std::int64_t sampler = 20 * vocabulary * threads_;
+  const std::int64_t logits = bytes_of(DType::kF32, vocabulary * logits_rows(executor_config()));
+  const std::int64_t sampler = 24 * vocabulary * threads_;
   return plan_memory(
       {.free_bytes = machine_.memory_free,
        .model_bytes = needs.weight_bytes + needs.workspace_bytes + needs.table_bytes + logits + sampler + kProcessBytes,
@@ -185,13 +213,7 @@ Result<> Loader::load() {
 Result<> Loader::start() {
   Replica& replica = *replica_;
   const auto groups = static_cast<std::int32_t>(parts_.model->cache_groups().size());
-  auto executor = std::make_unique<ModelExecutor>(
-      ModelExecutorConfig{.slots = slots(),
-                          .max_rows = max_rows_,
-                          .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
-                          .blocks = plan_.blocks,
-                          .block_size = options_.block_size},
-      std::move(parts_));
+  auto executor = std::make_unique<ModelExecutor>(executor_config(), std::move(parts_));
   replica.max_model_len = plan_.max_model_len;
   replica.kv_tokens = plan_.kv_tokens;
   replica.kv_bytes = executor->kv_bytes();
@@ -221,9 +243,11 @@ Result<> Loader::start() {
                       .block_size = options_.block_size,
                       .prefix_caching = options_.prefix_caching,
                       .max_waiting = options_.max_waiting,
+                      .max_scored_rows = kScoredRows,
                       .eos_tokens = replica.config.eos_tokens};
   config.vocabulary_size =
       replica.tokenizer ? std::min(replica.tokenizer->vocabulary_size(), model_vocabulary) : model_vocabulary;
+  config.max_logprobs = max_logprobs();
   config.seed = options_.seed;
   replica.engine = std::make_unique<Engine>(config, std::move(executor), replica.tokenizer.get());
   return {};

@@ -11,7 +11,7 @@
 #include "octet/base/error.h"
 #include "octet/engine/engine.h"
 #include "octet/formats/model_config.h"
-#include "octet/text/chat_template.h"
+#include "octet/text/chat_templates.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet::engine {
@@ -32,6 +32,7 @@ struct ReplicaOptions {
   bool prefix_caching = true;
   SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;
   std::int32_t max_waiting = 1024;
+  std::int32_t max_logprobs = 20;  // the most that a request may ask for; -1: all tokens of the vocabulary
   std::uint64_t seed = 0;
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;  // bytes while loading
 };
@@ -39,9 +40,9 @@ struct ReplicaOptions {
 struct Replica {
   formats::ModelConfig config;
   formats::GenerationDefaults generation;
-  std::unique_ptr<text::Tokenizer> tokenizer;       // null with skip_tokenizer
-  std::optional<text::ChatTemplate> chat_template;  // none: chat is refused with a reason
-  std::string bos_token, eos_token;                 // as text, for the template
+  std::unique_ptr<text::Tokenizer> tokenizer;  // null with skip_tokenizer
+  text::ChatTemplates chat_templates;          // none: chat is refused with a reason
+  Json template_variables = Json::object();    // bos_token and the like, for templates
   std::int32_t max_model_len = 0;
   std::int64_t kv_tokens = 0;  // the pool's size
   std::int64_t weight_bytes = 0, kv_bytes = 0;

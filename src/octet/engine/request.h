@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "octet/engine/sampling_controls.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet::engine {
 
-using text::TokenId;
 using RequestId = std::uint64_t;  // never used twice
 
 struct SamplingParams {
@@ -25,6 +25,20 @@ struct SamplingParams {
   std::vector<std::string> stop;        // need a tokenizer
   bool include_stop_in_output = false;
   bool skip_special_tokens = true;
+  SamplingControls controls;  // `ends` is filled in by the scheduler
+  // The likeliest tokens to tell with each token of the answer or of the prompt; -1: no log-probabilities.
+  std::int32_t logprobs = -1, prompt_logprobs = -1;
+};
+
+struct TokenScore {
+  TokenId token = 0;
+  float logprob = 0;  // -infinity for a token that cannot come
+};
+// Natural logarithms of the model's own probabilities, before penalties, temperature and filters.
+struct Logprob {
+  TokenScore score;
+  std::int32_t rank = 0;        // tokens at least as likely, itself among them
+  std::vector<TokenScore> top;  // the likeliest tokens, best first
 };
 
 enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kAbort, kError };
@@ -38,7 +52,9 @@ struct Output {
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> stop_string;  // what ended it, for kStop
   std::optional<TokenId> stop_token;
-  std::string error;  // for kError
+  std::string error;                     // for kError
+  std::vector<Logprob> logprobs;         // one for each of `tokens`, where wanted
+  std::vector<Logprob> prompt_logprobs;  // with the first output: of all prompt tokens but the first, where wanted
   // With every output, so that usage is right at any end:
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
 };

@@ -26,6 +26,16 @@ ops::SamplingRow sampling_row(const SamplingParams& sampling, std::int32_t choic
           .seed = seed_of(sampling, choice)};
 }
 
+std::shared_ptr<const SamplingControls> controls_of(const SamplingParams& sampling, const SchedulerConfig& config) {
+  if (sampling.controls.neutral()) return nullptr;
+  auto controls = std::make_shared<SamplingControls>(sampling.controls);
+  if (controls->min_tokens > 0) {
+    controls->ends = sampling.stop_token_ids;
+    controls->ends.insert(controls->ends.end(), config.eos_tokens.begin(), config.eos_tokens.end());
+  }
+  return controls;
+}
+
 }  // namespace
 
 Scheduler::State::State(const SchedulerConfig& configuration)
@@ -52,6 +62,8 @@ Result<> Scheduler::check(const SchedulerConfig& config, std::size_t prompt_toke
   if (length + 1 > config.max_context)
     return fail(ErrorCode::kInvalid, "the prompt of {} tokens leaves no room for an answer in a context of {} tokens",
                 length, config.max_context);
+  if (sampling.prompt_logprobs >= 0 && config.max_scored_rows < 1)
+    return fail(ErrorCode::kUnsupported, "log-probabilities of the prompt are not available here");
   if (length + 1 > pool)
     return fail(ErrorCode::kInvalid, "the prompt of {} tokens leaves no room for an answer in a KV cache of {} tokens",
                 length, pool);
@@ -73,6 +85,9 @@ Result<SequenceId> Scheduler::add(std::vector<TokenId> prompt, const SamplingPar
   sequence->priority = config.policy == SchedulerConfig::Policy::kPriority ? priority : 0;
   sequence->scope.salt = cache_salt;
   sequence->sampling = sampling_row(sampling, choice);
+  sequence->controls = controls_of(sampling, config);
+  sequence->logprobs = sampling.logprobs;
+  sequence->prompt_logprobs = sampling.prompt_logprobs;
   sequence->stop_tokens = sampling.stop_token_ids;
   sequence->ignore_eos = sampling.ignore_eos;
   sequence->prompt_tokens = static_cast<std::int32_t>(length);

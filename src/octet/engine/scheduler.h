@@ -22,7 +22,8 @@ struct SchedulerConfig {
   std::int32_t max_context = 4096;   // prompt + output tokens of a sequence
   std::int32_t blocks = 0, block_size = 16;
   bool prefix_caching = true;
-  std::int32_t max_waiting = 1024;  // bounded admission
+  std::int32_t max_waiting = 1024;   // bounded admission
+  std::int32_t max_scored_rows = 0;  // of prompts whose log-probabilities are wanted, in a step
   std::vector<TokenId> eos_tokens;
   PrefixHash hash = prefix_hash;
 };
@@ -36,6 +37,9 @@ struct SequenceEvent {
   FinishReason finish = FinishReason::kNone;  // kStop or kLength
   std::optional<TokenId> stop_token;          // of SamplingParams::stop_token_ids; none where the model's own ended it
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  // Inside the StepResult: of prompt tokens, then of `tokens`. An event may bring the former alone.
+  std::span<const TokenLogprob> prompt_logprobs, logprobs;
+  std::span<const TokenScore> top;  // what they refer to
 };
 
 class Scheduler {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "octet/base/check.h"
 #include "octet/engine/scheduler_state.h"
@@ -11,6 +13,7 @@ struct Scheduler::State::Planning {
   PlanBuilder& builder;
   PlannedStep& step;
   std::int32_t rows_left;    // of the step's budget
+  std::int32_t scores_left;  // of the step's rows that score a prompt
   std::int32_t claimed = 0;  // of the blocks that leaving sequences owe
   bool has_preempted = false;
 
@@ -19,6 +22,7 @@ struct Scheduler::State::Planning {
   void continue_prefills();
   void admit();
 
+  std::int32_t chunk(const Sequence& sequence) const;
   bool grow(Sequence& sequence);
   bool claim_owed_block();
   void add_span(Sequence& sequence, std::int32_t rows);
@@ -30,7 +34,7 @@ bool Scheduler::State::plan(PlanBuilder& builder) {
   step.step = last_step + 1;
   step.spans.clear();
   builder.clear(step.step);
-  Planning planning{*this, builder, step, config.max_step_rows};
+  Planning planning{*this, builder, step, config.max_step_rows, config.max_scored_rows};
   planning.decode_all();
   planning.continue_prefills();
   if (!planning.has_preempted) planning.admit();
@@ -54,18 +58,27 @@ void Scheduler::State::Planning::decode(Sequence& sequence) {
 void Scheduler::State::Planning::continue_prefills() {
   for (Sequence* sequence : state.running) {
     if (rows_left == 0) return;
-    if (sequence->rows_left() > 1 && sequence->last_step != step.step)
-      add_span(*sequence, std::min(sequence->rows_left(), rows_left));
+    if (sequence->rows_left() <= 1 || sequence->last_step == step.step) continue;
+    if (const std::int32_t rows = chunk(*sequence); rows > 0) add_span(*sequence, rows);
   }
+}
+
+// Rows of a prefill that fit into the step; 0: none now.
+std::int32_t Scheduler::State::Planning::chunk(const Sequence& sequence) const {
+  const std::int32_t rows = std::min(sequence.rows_left(), rows_left);
+  const std::int32_t first = sequence.planned;
+  if (sequence.scored_rows(first, first + rows) <= scores_left) return rows;
+  return std::max(first, sequence.scored_tokens - 1) + scores_left - first;
 }
 
 // Nobody is passed over: when the next one does not fit, those behind it wait, too.
 void Scheduler::State::Planning::admit() {
   while (rows_left > 0 && !state.waiting.empty() && !state.free_slots.empty()) {
     Sequence& sequence = state.waiting.next();
+    if (sequence.wants_scores() && scores_left == 0) return;
     if (state.still_blocked(sequence) || !state.reserve(sequence)) return;
     state.start(sequence);
-    add_span(sequence, std::min(sequence.rows_left(), rows_left));
+    add_span(sequence, chunk(sequence));
   }
 }
 
@@ -103,15 +116,20 @@ void Scheduler::State::Planning::add_span(Sequence& sequence, std::int32_t rows)
   OCTET_CHECK(rows > 0 && (known ? end <= sequence.known_tokens() : rows == 1));
   add_updates(sequence, end);
   Span span{.slot = sequence.slot, .first_position = first, .rows = rows};
-  span.tokens_at =
-      known ? builder.add_tokens(
-                  std::span(sequence.tokens).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows)))
-            : kFromSlot;
-  span.logits_rows = end == sequence.expected_tokens() ? 1 : 0;
+  const std::int32_t samples = end == sequence.expected_tokens() ? 1 : 0;
+  span.scored_rows = known ? sequence.scored_rows(first, end) : 0;
+  span.logits_rows = span.scored_rows + samples;
+  scores_left -= span.scored_rows;
+  // The token behind the last row is needed to score it.
+  const std::int32_t with_next = span.scored_rows > 0 && samples == 0 ? 1 : 0;
+  span.tokens_at = known ? builder.add_tokens(std::span(sequence.tokens)
+                                                  .subspan(static_cast<std::size_t>(first),
+                                                           static_cast<std::size_t>(rows + with_next)))
+                         : kFromSlot;
   builder.add(span);
-  step.spans.push_back({&sequence, sequence.epoch, rows, span.logits_rows});
+  step.spans.push_back({&sequence, sequence.epoch, rows, samples, span.scored_rows});
   sequence.planned = end;
-  sequence.samples_in_flight += span.logits_rows;
+  sequence.samples_in_flight += samples;
   ++sequence.steps_in_flight;
   sequence.last_step = step.step;
   rows_left -= rows;
@@ -119,8 +137,19 @@ void Scheduler::State::Planning::add_span(Sequence& sequence, std::int32_t rows)
 
 // What the executor must know before it runs rows up to `end`.
 void Scheduler::State::Planning::add_updates(Sequence& sequence, std::int32_t end) {
-  if (!sequence.sampling_sent) builder.add(SamplingUpdate{sequence.slot, sequence.sampling});
-  sequence.sampling_sent = true;
+  if (!std::exchange(sequence.sampling_sent, true)) {
+    SamplingUpdate update{.slot = sequence.slot,
+                          .sampling = sequence.sampling,
+                          .logprobs = sequence.logprobs,
+                          .prompt_logprobs = sequence.prompt_logprobs};
+    if (sequence.controls) {
+      std::vector<std::int32_t> words;
+      append_words(*sequence.controls, sequence.tokens, sequence.prompt_tokens, words);
+      update.words_at = builder.add_tokens(words);
+      update.words = static_cast<std::int32_t>(words.size());
+    }
+    builder.add(update);
+  }
   for (const std::int32_t needed = state.blocks_for(end); sequence.table_sent < needed; ++sequence.table_sent)
     builder.add(BlockUpdate{.slot = sequence.slot,
                             .group = 0,
@@ -145,7 +174,9 @@ bool Scheduler::State::reserve(Sequence& sequence) {
   OCTET_CHECK(sequence.blocks.empty());
   const std::int32_t all = blocks_for(sequence.known_tokens());
   sequence.blocks.reserve(static_cast<std::size_t>(blocks_for(sequence.limit)));
-  const std::int32_t matched = cache.match(sequence.tokens, sequence.scope, sequence.blocks);
+  // What is found in the cache is not computed, and gives no scores.
+  const std::int32_t matched =
+      sequence.wants_scores() ? 0 : cache.match(sequence.tokens, sequence.scope, sequence.blocks);
   const std::int32_t needed = all - matched + margin_for(sequence);
   if (const std::int32_t lacking = needed - cache.available(); lacking > 0) {
     cache.release(sequence.blocks);

@@ -24,9 +24,7 @@ void Scheduler::State::update(const StepResult& result, std::vector<SequenceEven
       } else {
         const SpanResult& got = result.spans[i];
         OCTET_CHECK(got.slot == sequence.slot && got.produced == span.samples);
-        accept(sequence, span,
-               result.tokens.subspan(static_cast<std::size_t>(got.tokens_at), static_cast<std::size_t>(got.produced)),
-               events);
+        accept(sequence, span, got, result, events);
       }
     }
     if (--sequence.steps_in_flight == 0 && sequence.phase == Sequence::Phase::kLeaving) settle(sequence);
@@ -35,18 +33,30 @@ void Scheduler::State::update(const StepResult& result, std::vector<SequenceEven
   flights.pop();
 }
 
-void Scheduler::State::accept(Sequence& sequence, const PlannedSpan& span, std::span<const TokenId> tokens,
-                              std::vector<SequenceEvent>& events) {
+void Scheduler::State::accept(Sequence& sequence, const PlannedSpan& span, const SpanResult& got,
+                              const StepResult& result, std::vector<SequenceEvent>& events) {
+  const auto tokens =
+      result.tokens.subspan(static_cast<std::size_t>(got.tokens_at), static_cast<std::size_t>(got.produced));
+  const auto logprobs =
+      result.logprobs.subspan(static_cast<std::size_t>(got.logprobs_at), static_cast<std::size_t>(got.logprobs));
   sequence.computed += span.rows;
+  sequence.scored_tokens += span.scored;
   sequence.samples_in_flight -= span.samples;
   sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
   publish(sequence);
-  if (tokens.empty()) return;
+  if (tokens.empty() && span.scored == 0) return;
 
   SequenceEvent event{.sequence = sequence.id, .tokens = tokens};
+  event.prompt_logprobs = logprobs.first(static_cast<std::size_t>(span.scored));
+  event.logprobs = logprobs.subspan(event.prompt_logprobs.size());
+  event.top = result.top;
   event.prompt_tokens = sequence.prompt_tokens;
   event.cached_tokens = sequence.cached_tokens;
   event.completion_tokens = sequence.known_tokens() - sequence.prompt_tokens;
+  if (tokens.empty()) {
+    events.push_back(event);
+    return;
+  }
   if (!sequence.ignore_eos && among(tokens.back(), config.eos_tokens)) {
     event.finish = FinishReason::kStop;
   } else if (among(tokens.back(), sequence.stop_tokens)) {

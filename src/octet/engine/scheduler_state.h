@@ -65,7 +65,7 @@ struct Scheduler::State {
 
   // --- scheduler_progress.cc
   void update(const StepResult& result, std::vector<SequenceEvent>& events);
-  void accept(Sequence& sequence, const PlannedSpan& span, std::span<const TokenId> tokens,
+  void accept(Sequence& sequence, const PlannedSpan& span, const SpanResult& got, const StepResult& result,
               std::vector<SequenceEvent>& events);
   void publish(Sequence& sequence);
   void release_retired(std::uint64_t collected);

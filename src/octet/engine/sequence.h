@@ -1,6 +1,8 @@
 // One token stream inside the scheduler: its tokens, how far it came, and what it holds.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "octet/engine/kv_cache.h"
@@ -20,11 +22,14 @@ struct Sequence {
   std::int32_t priority = 0;
   PrefixScope scope;
   ops::SamplingRow sampling;
+  std::shared_ptr<const SamplingControls> controls;  // null: none
+  std::int32_t logprobs = -1, prompt_logprobs = -1;  // as in SamplingParams
   std::vector<TokenId> stop_tokens;
   bool ignore_eos = false;
   std::int32_t prompt_tokens = 0;
   std::int32_t limit = 0;           // most tokens it may have, prompt included
   std::int32_t cached_tokens = -1;  // of the prompt, found when it first ran
+  std::int32_t scored_tokens = 1;   // of the prompt, whose log-probability is known; the first has none
   std::vector<TokenId> tokens;      // prompt and output, as far as collected
 
   Phase phase = Phase::kWaiting;
@@ -49,6 +54,12 @@ struct Sequence {
   std::int32_t expected_tokens() const { return known_tokens() + samples_in_flight; }
   // Rows that can be planned now. 1: a decode (or the end of a prefill, which is the same).
   std::int32_t rows_left() const { return expected_tokens() < limit ? expected_tokens() - planned : 0; }
+
+  bool wants_scores() const { return prompt_logprobs >= 0 && scored_tokens < prompt_tokens; }
+  // Rows of [first, end) that score the token behind them: the last ones, but for a row that is sampled.
+  std::int32_t scored_rows(std::int32_t first, std::int32_t end) const {
+    return wants_scores() ? std::max(0, std::min(end, prompt_tokens - 1) - std::max(first, scored_tokens - 1)) : 0;
+  }
 
   // Everything planned after what was collected is void; it gets planned again.
   void rewind() {

@@ -13,7 +13,9 @@ constexpr std::size_t kContextTokens = 8;
 
 SequenceOutput::SequenceOutput(const text::Tokenizer* tokenizer, const SamplingParams& sampling, bool want_text,
                                std::span<const TokenId> prompt)
-    : want_text_(want_text), include_stop_(sampling.include_stop_in_output) {
+    : want_text_(want_text),
+      unstoppable_(static_cast<std::size_t>(std::max(0, sampling.controls.min_tokens))),
+      include_stop_(sampling.include_stop_in_output) {
   if (tokenizer == nullptr || (!want_text && sampling.stop.empty())) return;
   detokenizer_.emplace(*tokenizer, sampling.skip_special_tokens, prompt.last(std::min(prompt.size(), kContextTokens)));
   if (!sampling.stop.empty()) stops_.emplace(sampling.stop, include_stop_);
@@ -24,7 +26,11 @@ SequenceOutput::Piece SequenceOutput::push(std::span<const TokenId> tokens, Fini
   if (!detokenizer_) return piece;
   const std::size_t shown = tokens.size() - (finish == FinishReason::kStop && !include_stop_ ? 1 : 0);
   for (std::size_t i = 0; i < shown; ++i) {
-    if (take(detokenizer_->push(tokens[i]), piece)) {
+    if (unstoppable_ > 0) {
+      --unstoppable_;
+      const std::string text = detokenizer_->push(tokens[i]);
+      if (want_text_) piece.text += text;
+    } else if (take(detokenizer_->push(tokens[i]), piece)) {
       piece.tokens = i + 1;
       return piece;
     }

@@ -31,6 +31,7 @@ class SequenceOutput {
   bool take(std::string_view text, Piece& piece);  // true: a stop string was found
 
   bool want_text_;
+  std::size_t unstoppable_;  // tokens that no stop string may end: the rest of min_tokens
   bool include_stop_;
   std::optional<text::Detokenizer> detokenizer_;
   std::optional<text::StopMatcher> stops_;

@@ -15,6 +15,7 @@
 #include "octet/formats/gguf.h"
 #include "octet/formats/model_config.h"
 #include "octet/formats/stored_tensor.h"
+#include "octet/formats/text_files.h"
 
 namespace octet::formats {
 
@@ -48,12 +49,9 @@ class Checkpoint {
     return require(name, std::span(shape.begin(), shape.size()));
   }
 
-  // Text side. A GGUF file carries its own vocabulary and template; a folder has tokenizer.json and
-  // tokenizer_config.json or chat_template.jinja.
+  // Text side. A GGUF file carries its own vocabulary.
   virtual const GgufFile* gguf() const { return nullptr; }
-  std::optional<std::filesystem::path> tokenizer_json;  // where there is one
-  std::optional<std::string> chat_template;             // Jinja source
-  std::optional<std::string> bos_token, eos_token;      // as text, for the template
+  TextFiles text;
 
  protected:
   std::filesystem::path path_;

@@ -17,7 +17,6 @@ namespace {
 
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr std::size_t kMaxTemplateBytes = std::size_t{4} << 20;
 
 // True for a link to nothing too: opening it then says what is wrong.
 bool present(const std::filesystem::path& path) {
@@ -55,7 +54,6 @@ class FolderCheckpoint final : public Checkpoint {
   Result<> add_file(const std::filesystem::path& path);
   Result<> check_embedding() const;
   Result<> read_text_side();
-  Result<> read_tokenizer_config(const std::filesystem::path& path);
 
   bool sharded_ = false;
   bool dtype_given_ = false;
@@ -166,47 +164,8 @@ Result<> FolderCheckpoint::check_embedding() const {
               (path_ / "config.json").string(), config_.vocab_size, where(), embedding->shape[0]);
 }
 
-// A token of tokenizer_config.json: a string, or an object with its content.
-std::optional<std::string> token_text(const JsonFields& fields, std::string_view key) {
-  const Json* value = fields.find(key);
-  if (value != nullptr && value->is_object()) {
-    const auto content = value->find("content");
-    value = content == value->end() ? nullptr : &*content;
-  }
-  return value != nullptr && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
-}
-
-Result<> FolderCheckpoint::read_tokenizer_config(const std::filesystem::path& path) {
-  OCTET_TRY(const Json json, read_json_object(path.string()));
-  const JsonFields fields(json, path.string());
-  bos_token = token_text(fields, "bos_token");
-  eos_token = token_text(fields, "eos_token");
-  const Json* source = fields.find("chat_template");
-  if (source == nullptr) return {};
-  if (source->is_string()) {
-    chat_template = source->get<std::string>();
-    return {};
-  }
-  // A list of named templates: the one called "default" answers chats.
-  const auto is_default = [](const Json& item) {
-    return item.is_object() && item.value("name", Json()) == Json("default") &&
-           item.value("template", Json()).is_string();
-  };
-  if (!source->is_array()) return fields.error("chat_template", "is neither a string nor a list");
-  const auto found = std::ranges::find_if(*source, is_default);
-  if (found != source->end()) chat_template = found->at("template").get<std::string>();
-  return {};
-}
-
 Result<> FolderCheckpoint::read_text_side() {
-  const auto tokenizer = path_ / "tokenizer.json";
-  if (present(tokenizer)) tokenizer_json = tokenizer;
-  const auto config = path_ / "tokenizer_config.json";
-  if (present(config)) OCTET_TRY_VOID(read_tokenizer_config(config));
-  const auto jinja = path_ / "chat_template.jinja";
-  if (present(jinja)) {
-    OCTET_TRY(chat_template, read_file(jinja, kMaxTemplateBytes));
-  }
+  OCTET_TRY(text, read_text_files(path_));
   if (!dtype_given_) {
     const StoredTensor* embedding = find("model.embed_tokens.weight");
     const bool plain = embedding != nullptr && (embedding->dtype == DType::kF32 || embedding->dtype == DType::kF16 ||

@@ -149,17 +149,7 @@ Result<> GgufCheckpoint::index_tensors() {
 }
 
 Result<> GgufCheckpoint::read_text_side() {
-  const GgufFile& file = parts_.front();
-  if (file.find("tokenizer.chat_template") != nullptr) {
-    OCTET_TRY(chat_template, file.string("tokenizer.chat_template"));
-  }
-  OCTET_TRY(const auto tokens, file.strings("tokenizer.ggml.tokens"));
-  const auto text = [&](std::int32_t id) -> std::optional<std::string> {
-    const auto index = static_cast<std::size_t>(id);
-    return index < tokens.size() ? std::optional<std::string>(tokens[index]) : std::nullopt;
-  };
-  if (config_.bos_token) bos_token = text(*config_.bos_token);
-  if (!config_.eos_tokens.empty()) eos_token = text(config_.eos_tokens.front());
+  OCTET_TRY(text, read_text_files(parts_.front()));
   return {};
 }
 

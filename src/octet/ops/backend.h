@@ -100,6 +100,7 @@ class Backend {
   virtual void gather_rows(Stream& stream, TensorView in, TensorView rows, TensorView out) = 0;
   // Draws one token per row of logits; see sampling.h.
   virtual void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) = 0;
+  virtual void logprobs(Stream& stream, TensorView logits, const LogprobBatch& batch) = 0;
 
   // ---- composite ops
   // x += delta; out = rms_norm(x).

@@ -20,14 +20,41 @@ struct SamplingRow {
   std::int32_t top_k = 0;     // 0: off
   std::uint64_t seed = 0;     // the draw is a function of (seed, position) alone: every sequence has a seed of its own
   std::int64_t position = 0;  // of the token that is drawn
+  // Changes of this row's logits, made before all else, in a copy: SamplingBatch::edits [first_edit, first_edit +
+  // edits), each token at most once.
+  std::int32_t first_edit = 0, edits = 0;
+  std::int32_t only_edited = 0;  // not 0: tokens without an edit are never drawn
 };
 static_assert(std::is_trivially_copyable_v<SamplingRow>);
+
+// One token's logit x becomes x + bias, then x / repetition where it is above 0, else x * repetition, then x -
+// subtract: logit_bias and the penalties in vLLM's order. A bias of -infinity forbids the token.
+struct LogitEdit {
+  std::int32_t token = 0;
+  float bias = 0.0f;
+  float repetition = 1.0f;
+  float subtract = 0.0f;
+};
+static_assert(std::is_trivially_copyable_v<LogitEdit>);
 
 constexpr float kGreedyBelow = 1e-5f;
 
 struct SamplingBatch {
-  TensorView rows;    // [n] SamplingRow, as bytes (U8 [n, sizeof(SamplingRow)])
-  TensorView tokens;  // out: [n] I32
+  TensorView logits_rows;  // [n] I32: the row of logits of each
+  TensorView rows;         // [n] SamplingRow, as bytes (U8 [n, sizeof(SamplingRow)])
+  TensorView edits;        // [m] LogitEdit, as bytes; may be empty
+  TensorView tokens;       // out: [n] I32
+};
+
+// Log-probabilities of the logits as the model gave them: before edits, temperature and filters.
+struct LogprobBatch {
+  TensorView rows;    // [n] I32: a row of logits each
+  TensorView tokens;  // [n] I32: the token that is asked for
+  // out:
+  TensorView logprobs;      // [n] F32, of that token
+  TensorView ranks;         // [n] I32: how many tokens are at least as likely, itself among them
+  TensorView top_tokens;    // [n, top] I32: the likeliest tokens, the lower id first among equals; top <= vocabulary
+  TensorView top_logprobs;  // [n, top] F32
 };
 
 // The counter-based generator behind the draw: Philox 4x32-10 (Salmon et al., SC 2011).

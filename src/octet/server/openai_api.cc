@@ -6,6 +6,8 @@
 #include "octet/base/json.h"
 #include "octet/base/log.h"
 #include "octet/server/metrics.h"
+#include "octet/server/tokenize_api.h"
+#include "octet/server/work_reply.h"
 #include "octet/server/worker_pool.h"
 
 namespace octet::server {
@@ -38,6 +40,18 @@ struct OpenAiApi::State {
   Answer generate(ApiKind kind, HttpRequest&& request, const std::shared_ptr<Waker>& waker);
   void prepare(ApiKind kind, const std::string& body, const std::shared_ptr<ServedModel>& model,
                GenerationReply& reply);
+  // Bodies to answers, without the engine.
+  using BodyHandler = ApiResult<std::string> (State::*)(std::string_view body, const ServedModel& model) const;
+  Answer answer_on_worker(BodyHandler handler, HttpRequest&& request, const std::shared_ptr<Waker>& waker);
+  ApiResult<std::string> tokenize(std::string_view body, const ServedModel& model) const {
+    return answer_tokenize(body, service, model, options.templates);
+  }
+  ApiResult<std::string> detokenize(std::string_view body, const ServedModel& model) const {
+    return answer_detokenize(body, service, model);
+  }
+  // job(body) runs on a worker; false: too many wait already.
+  template <typename Job>
+  bool post(std::string body, Job job);
   HttpResponse models();
   HttpResponse one_model(std::string_view name);
 
@@ -51,17 +65,44 @@ Answer OpenAiApi::State::generate(ApiKind kind, HttpRequest&& request, const std
   auto model = service.admit();
   if (!model) return error_response(model.error());
   auto reply = std::make_shared<GenerationReply>(waker);
-  const std::size_t bytes = request.body.size();
-  const bool room = queued_bytes.fetch_add(bytes) + bytes <= kMaxQueuedBytes;
-  const bool queued = room && workers.post([this, kind, reply, model = *model, body = std::move(request.body)] {
+  const bool queued = post(std::move(request.body), [this, kind, reply, model = *model](const std::string& body) {
     prepare(kind, body, model, *reply);
+  });
+  if (!queued) return error_response(queue_full("too many requests wait to be read"));
+  return reply;
+}
+
+template <typename Job>
+bool OpenAiApi::State::post(std::string body, Job job) {
+  const std::size_t bytes = body.size();
+  const bool room = queued_bytes.fetch_add(bytes) + bytes <= kMaxQueuedBytes;
+  const bool queued = room && workers.post([this, job = std::move(job), body = std::move(body)] {
+    job(body);
     queued_bytes -= body.size();
   });
-  if (!queued) {
-    queued_bytes -= bytes;
-    service.count_full_queue();
-    return error_response(queue_full("too many requests wait to be read"));
-  }
+  if (queued) return true;
+  queued_bytes -= bytes;
+  service.count_full_queue();
+  return false;
+}
+
+Answer OpenAiApi::State::answer_on_worker(BodyHandler handler, HttpRequest&& request,
+                                          const std::shared_ptr<Waker>& waker) {
+  auto model = service.admit();
+  if (!model) return error_response(model.error());
+  auto reply = std::make_shared<WorkReply>(waker);
+  const bool queued = post(std::move(request.body), [this, handler, reply, model = *model](const std::string& body) {
+    if (reply->abandoned()) return;
+    try {
+      auto answer = (this->*handler)(body, *model);
+      reply->answer(answer ? HttpResponse{200, "application/json", *std::move(answer), {}}
+                           : error_response(answer.error()));
+    } catch (const std::exception& problem) {
+      log_error("a request could not be answered: {}", problem.what());
+      reply->answer(error_response(internal_error("the request could not be answered")));
+    }
+  });
+  if (!queued) return error_response(queue_full("too many requests wait to be read"));
   return reply;
 }
 
@@ -112,6 +153,12 @@ void OpenAiApi::add_routes(Router& router) {
   });
   router.add("POST", "/v1/completions", [state](HttpRequest&& request, Wake waker) {
     return state->generate(ApiKind::kCompletion, std::move(request), waker);
+  });
+  router.add("POST", "/tokenize", [state](HttpRequest&& request, Wake waker) {
+    return state->answer_on_worker(&State::tokenize, std::move(request), waker);
+  });
+  router.add("POST", "/detokenize", [state](HttpRequest&& request, Wake waker) {
+    return state->answer_on_worker(&State::detokenize, std::move(request), waker);
   });
   router.add("GET", "/v1/models", [state](HttpRequest&&, Wake) { return Answer(state->models()); });
   router.add("GET", "/v1/models/*", [state](HttpRequest&& request, Wake) {

@@ -2,53 +2,49 @@
 #include <array>
 
 #include "octet/server/json_fields.h"
-#include "octet/server/openai_request.h"
+#include "octet/server/prompt.h"
 
 namespace octet::server {
 namespace {
 
 constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
+constexpr std::array<std::string_view, 4> kTextTypes = {"text", "input_text", "output_text", "refusal"};
 
-// The text of content parts, joined by line ends.
-ApiResult<std::string> join_parts(const Json& parts, const std::string& path) {
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) text += '\n';
-    if (parts[i].is_string()) {
-      text += parts[i].get_ref<const std::string&>();
-      continue;
-    }
-    const std::string at = fmt::format("{}.{}", path, i);
-    if (!parts[i].is_object()) {
-      return std::unexpected(bad_form(at, fmt::format("{}: expected a content part, got {}", at, shown(parts[i]))));
-    }
-    JsonFields part(parts[i], at + ".");
-    const auto type = part.string("type");
-    if (!type) part.fail_form("type", "the type of the part");
-    if (type && *type != "text" && *type != "refusal") {
-      part.fail_value({}, fmt::format("{}: content of type {} is not supported, only text", at, excerpt(*type)));
-    }
-    const std::string_view field = type == "refusal" ? "refusal" : "text";
-    const auto value = part.ok() ? part.string(field) : std::nullopt;
-    if (!value) part.fail_form(field, "a string");
-    if (!part.ok()) return std::unexpected(part.error());
-    text += *value;
+// A content part as {"type": "text", "text": ...}.
+ApiResult<Json> text_part(const Json& part, const std::string& at) {
+  if (part.is_string()) return Json{{"type", "text"}, {"text", part}};
+  if (!part.is_object()) {
+    return std::unexpected(bad_form(at, fmt::format("{}: expected a content part, got {}", at, shown(part))));
   }
-  return text;
+  JsonFields fields(part, at + ".");
+  const auto type = fields.string("type");
+  if (!type) fields.fail_form("type", "the type of the part");
+  if (type && std::ranges::find(kTextTypes, *type) == kTextTypes.end()) {
+    fields.fail_value({}, fmt::format("{}: content of type {} is not supported, only text", at, excerpt(*type)));
+  }
+  const std::string_view field = type == "refusal" ? "refusal" : "text";
+  const auto value = fields.ok() ? fields.string(field) : std::nullopt;
+  if (!value) fields.fail_form(field, "a string");
+  if (!fields.ok()) return std::unexpected(fields.error());
+  return Json{{"type", "text"}, {"text", *value}};
 }
 
-ApiResult<std::string> content_text(const Json* content, const std::string& path) {
-  if (content == nullptr) return std::string();
-  if (content->is_string()) return content->get<std::string>();
-  if (content->is_array()) return join_parts(*content, path);
-  return std::unexpected(
-      bad_form(path, fmt::format("{}: expected a string or a list of content parts, got {}", path, shown(*content))));
-}
-
-// Calls that an earlier answer made. Arguments that are a JSON object are handed to the template as one, as templates
-// expect; any other text as it stands.
-ApiResult<Json> tool_calls(const Json& calls, const std::string& path) {
+ApiResult<Json> checked_content(const Json& content, const std::string& path) {
+  if (content.is_string()) return content;
+  if (!content.is_array()) {
+    return std::unexpected(
+        bad_form(path, fmt::format("{}: expected a string or a list of content parts, got {}", path, shown(content))));
+  }
   Json out = Json::array();
+  for (const Json& part : content) {
+    OCTET_TRY(Json text, text_part(part, fmt::format("{}.{}", path, out.size())));
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
+// Calls that an earlier answer made.
+ApiResult<> check_tool_calls(const Json& calls, const std::string& path) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const std::string at = fmt::format("{}.{}", path, i);
     if (!calls[i].is_object()) return std::unexpected(bad_form(at, fmt::format("{}: expected an object", at)));
@@ -58,22 +54,14 @@ ApiResult<Json> tool_calls(const Json& calls, const std::string& path) {
     if (!call.ok()) return std::unexpected(call.error());
     JsonFields inner(*function, at + ".function.");
     if (!inner.string("name")) inner.fail_form("name", "a string");
-    Json copy = calls[i];
     const Json* arguments = inner.find("arguments");
-    if (arguments != nullptr && !arguments->is_object()) {
-      const auto text = inner.string("arguments");
-      if (text) {
-        auto parsed = parse_json(*text);
-        if (parsed && parsed->is_object()) copy["function"]["arguments"] = *std::move(parsed);
-      }
-    }
+    if (arguments != nullptr && !arguments->is_object()) inner.string("arguments");
     if (!inner.ok()) return std::unexpected(inner.error());
-    out.push_back(std::move(copy));
   }
-  return out;
+  return {};
 }
 
-ApiResult<Json> normalize_message(const Json& message, const std::string& path) {
+ApiResult<Json> checked_message(const Json& message, const std::string& path) {
   if (!message.is_object()) {
     return std::unexpected(bad_form(path, fmt::format("{}: expected a message, got {}", path, shown(message))));
   }
@@ -83,16 +71,17 @@ ApiResult<Json> normalize_message(const Json& message, const std::string& path) 
     fields.fail_form("role", "system, developer, user, assistant or tool");
     return std::unexpected(fields.error());
   }
-  OCTET_TRY(std::string content, content_text(fields.find("content"), path + ".content"));
   Json out;
-  out["role"] = *role == "developer" ? "system" : *role;
-  out["content"] = std::move(content);
+  out["role"] = *role;
+  if (const Json* content = fields.find("content")) {
+    OCTET_TRY(out["content"], checked_content(*content, path + ".content"));
+  }
   for (const std::string_view name : {"name", "tool_call_id", "reasoning", "reasoning_content"}) {
     if (const auto value = fields.string(name)) out[std::string(name)] = *value;
   }
   if (const Json* calls = fields.array("tool_calls"); calls != nullptr && !calls->empty()) {
-    OCTET_TRY(Json normal, tool_calls(*calls, path + ".tool_calls"));
-    out["tool_calls"] = std::move(normal);
+    OCTET_TRY_VOID(check_tool_calls(*calls, path + ".tool_calls"));
+    out["tool_calls"] = *calls;
   }
   if (!fields.ok()) return std::unexpected(fields.error());
   return out;
@@ -100,12 +89,12 @@ ApiResult<Json> normalize_message(const Json& message, const std::string& path) 
 
 }  // namespace
 
-ApiResult<Json> normalize_messages(const Json& messages) {
+ApiResult<Json> check_messages(const Json& messages) {
   if (messages.empty()) return std::unexpected(bad_value({}, "messages must not be empty"));
   Json out = Json::array();
   for (const Json& message : messages) {
-    OCTET_TRY(Json normal, normalize_message(message, fmt::format("messages.{}", out.size())));
-    out.push_back(std::move(normal));
+    OCTET_TRY(Json checked, checked_message(message, fmt::format("messages.{}", out.size())));
+    out.push_back(std::move(checked));
   }
   return out;
 }

@@ -37,7 +37,7 @@ std::string new_id(std::string_view prefix) {
 class Preparation {
  public:
   Preparation(const ServedModel& model, GenerationRequest& request)
-      : replica_(*model.replica), longest_token_(model.longest_token), request_(request) {}
+      : model_(model), replica_(*model.replica), request_(request) {}
 
   ApiResult<> check() const {
     if (replica_.tokenizer == nullptr && !request_.sampling.stop.empty()) {
@@ -59,39 +59,9 @@ class Preparation {
     return {};
   }
 
-  ApiResult<std::vector<text::TokenId>> chat_tokens() const {
-    if (!replica_.tokenizer || !replica_.chat_template) {
-      return std::unexpected(bad_value({}, replica_.tokenizer
-                                               ? "this model has no chat template; use /v1/completions"
-                                               : "a chat needs a tokenizer, and this server runs without one"));
-    }
-    text::RenderInput input;
-    input.messages = std::move(request_.messages);
-    input.documents = std::move(request_.documents);
-    input.add_generation_prompt = request_.add_generation_prompt;
-    input.continue_final_message = request_.continue_final_message;
-    input.client_variables = std::move(request_.template_variables);
-    input.variables["bos_token"] = replica_.bos_token;
-    input.variables["eos_token"] = replica_.eos_token;
-    input.now = std::time(nullptr);
-    auto rendered = replica_.chat_template->render(input);
-    if (!rendered) return std::unexpected(bad_value("messages", rendered.error().message));
-    if (auto fits = check_text(rendered->text); !fits) return std::unexpected(std::move(fits).error());
-    auto ids = replica_.tokenizer->encode_rendered(rendered->text, rendered->spans);
-    if (!ids) return std::unexpected(from_error(ids.error(), "messages"));
-    return *std::move(ids);
-  }
-
   ApiResult<std::vector<text::TokenId>> prompt_tokens(Prompt& prompt) const {
     if (auto* ids = std::get_if<std::vector<text::TokenId>>(&prompt)) return std::move(*ids);
-    if (!replica_.tokenizer) {
-      return std::unexpected(bad_value("prompt", "this server runs without a tokenizer: prompt must be token ids"));
-    }
-    const std::string& text = std::get<std::string>(prompt);
-    if (auto fits = check_text(text); !fits) return std::unexpected(std::move(fits).error());
-    auto ids = replica_.tokenizer->encode(text, {.add_special = request_.add_special_tokens, .parse_special = true});
-    if (!ids) return std::unexpected(from_error(ids.error(), "prompt"));
-    return *std::move(ids);
+    return text_tokens(std::get<std::string>(prompt), request_.add_special_tokens, model_);
   }
 
   // The output tokens that a prompt of this length may have.
@@ -149,18 +119,8 @@ class Preparation {
     return {};
   }
 
-  // Refuses by size what cannot fit, before time goes into tokenizing it.
-  ApiResult<> check_text(std::string_view text) const {
-    const std::size_t limit = static_cast<std::size_t>(replica_.max_model_len) * longest_token_;
-    if (text.size() <= limit) return {};
-    return std::unexpected(
-        bad_value("input_tokens", fmt::format("the prompt has {} bytes, at least {} tokens; the "
-                                              "context holds {}",
-                                              text.size(), text.size() / longest_token_, replica_.max_model_len)));
-  }
-
+  const ServedModel& model_;
   const engine::Replica& replica_;
-  std::size_t longest_token_;
   GenerationRequest& request_;
 };
 
@@ -199,7 +159,7 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
     return {};
   };
   if (kind == ApiKind::kChat) {
-    OCTET_TRY(std::vector<text::TokenId> ids, preparation.chat_tokens());
+    OCTET_TRY(std::vector<text::TokenId> ids, chat_tokens(std::move(request.chat), model, options.templates));
     OCTET_TRY_VOID(add(std::move(ids)));
   }
   for (Prompt& prompt : request.prompts) {

@@ -12,6 +12,7 @@ struct ApiOptions {
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
   int workers = 2;                     // threads for JSON, templates and tokenizing
+  TemplateOptions templates;
 };
 
 // Takes the time that tokenizing takes. `service` gives the names, `model` the rest.

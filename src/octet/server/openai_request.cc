@@ -79,9 +79,6 @@ void check_unbuilt(JsonFields& fields, ApiKind kind) {
     if (top && *top != 0 && !logprobs) fields.fail_value("top_logprobs", "top_logprobs needs logprobs: true");
     if (logprobs) fields.fail_value("logprobs", not_built("logprobs"));
     if (fields.boolean("echo").value_or(false)) fields.fail_value("echo", not_built("echo in a chat"));
-    if (fields.boolean("add_special_tokens").value_or(false)) {
-      fields.fail_value("add_special_tokens", not_built("add_special_tokens in a chat"));
-    }
   } else if (fields.integer("logprobs")) {
     fields.fail_value("logprobs", not_built("logprobs"));
   }
@@ -99,14 +96,37 @@ void check_unbuilt(JsonFields& fields, ApiKind kind) {
   }
 }
 
-void check_tools(JsonFields& fields) {
-  const Json* tools = fields.array("tools");
-  if (tools != nullptr && tools->empty()) fields.fail_value("tools", "tools must not be an empty list");
-  if (tools != nullptr && !tools->empty()) fields.fail_value({}, not_built("tools"));
+bool has_tool(const Json& tools, const std::string& name) {
+  return std::ranges::any_of(tools, [&](const Json& tool) { return tool["function"]["name"] == name; });
+}
+
+// Tools reach the prompt; answers are not searched for calls, so a choice that asks for some is refused.
+void check_tool_choice(JsonFields& fields, const Json& tools) {
   const Json* choice = fields.find("tool_choice");
-  if (choice != nullptr && *choice != "none" && *choice != "auto") {
-    fields.fail_value("tool_choice", "tool_choice needs tools");
+  const bool has_tools = tools.is_array();
+  if (choice == nullptr) {
+    if (has_tools) fields.fail_value({}, not_built("tools with tool_choice auto; tool_choice none renders them"));
+    return;
   }
+  if (*choice == "none") return;
+  if (!has_tools) {
+    if (*choice != "auto") fields.fail_value("tool_choice", "tool_choice needs tools");
+    return;
+  }
+  if (choice->is_object()) {
+    JsonFields named(*choice, "tool_choice.");
+    const Json* function = named.object("function");
+    const auto name =
+        function != nullptr ? JsonFields(*function, "tool_choice.function.").string("name") : std::nullopt;
+    if (!name) {
+      fields.fail_form("tool_choice", "none, auto, required or a function");
+    } else if (!has_tool(tools, *name)) {
+      fields.fail_value("tool_choice", fmt::format("tool_choice: no tool is called {}", excerpt(*name)));
+    }
+  } else if (*choice != "auto" && *choice != "required") {
+    fields.fail_form("tool_choice", "none, auto, required or a function");
+  }
+  fields.fail_value({}, not_built("a tool_choice other than none"));
 }
 
 void parse_filters(JsonFields& fields, const formats::GenerationDefaults& defaults, engine::SamplingParams& sampling) {
@@ -210,45 +230,12 @@ void parse_common(JsonFields& fields, const formats::GenerationDefaults& default
 }
 
 void parse_chat(JsonFields& fields, GenerationRequest& request) {
-  check_tools(fields);
-  const Json* messages = fields.array("messages");
-  if (messages == nullptr) {
-    fields.fail_form("messages", "a list of messages");
-    return;
-  }
-  auto normal = normalize_messages(*messages);
-  if (!normal) {
-    fields.fail(std::move(normal).error());
-    return;
-  }
-  request.messages = *std::move(normal);
-  request.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
-  request.continue_final_message = fields.boolean("continue_final_message").value_or(false);
-  if (request.add_generation_prompt && request.continue_final_message) {
-    fields.fail_value({}, "continue_final_message needs add_generation_prompt: false");
-  }
-  if (fields.find("chat_template") != nullptr) {
-    fields.fail_value({}, "chat_template: this server renders with its own template only");
-  }
-  if (const Json* documents = fields.array("documents")) request.documents = *documents;
-  if (const Json* variables = fields.object("chat_template_kwargs")) {
-    for (const auto& [name, value] : variables->items()) request.template_variables[name] = value;
-  }
-  if (const auto effort = fields.string("reasoning_effort")) request.template_variables["reasoning_effort"] = *effort;
+  request.chat = parse_chat_prompt(fields);
+  if (fields.ok()) check_tool_choice(fields, request.chat.tools);
 }
 
-// [1, 2, 3] as token ids; path names the list.
 ApiResult<Prompt> token_prompt(const Json& list, const std::string& path) {
-  std::vector<text::TokenId> ids;
-  ids.reserve(list.size());
-  for (const Json& item : list) {
-    const auto id = item.is_number_float() ? std::nullopt : whole_number(item);
-    if (!id || *id < 0 || *id > kMaxInt) {
-      const std::string at = fmt::format("{}.{}", path, ids.size());
-      return std::unexpected(bad_form(at, fmt::format("{}: expected a token id, got {}", at, shown(item))));
-    }
-    ids.push_back(static_cast<text::TokenId>(*id));
-  }
+  OCTET_TRY(auto ids, parse_token_ids(list, path));
   return Prompt(std::move(ids));
 }
 

@@ -11,6 +11,7 @@
 #include "octet/engine/request.h"
 #include "octet/formats/model_config.h"
 #include "octet/server/api_error.h"
+#include "octet/server/prompt.h"
 
 namespace octet::server {
 
@@ -36,18 +37,12 @@ struct GenerationRequest {
   std::vector<Prompt> prompts;  // completions
   bool echo = false;            // completions: the prompt's text comes first
 
-  Json messages;                             // chat, ready for the template
-  Json documents;                            // chat
-  Json template_variables = Json::object();  // chat
-  bool add_generation_prompt = true, continue_final_message = false;
+  ChatPrompt chat;
 };
 
 // The body must be an object. defaults stand in for fields that are left out.
 ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
                                                       const formats::GenerationDefaults& defaults);
-
-// The messages of a chat as templates take them: known roles (developer becomes system), content as one string.
-ApiResult<Json> normalize_messages(const Json& messages);
 
 // JSON from a client; errors have the position as param ("body.9").
 ApiResult<Json> parse_body(std::string_view body);

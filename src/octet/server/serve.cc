@@ -229,7 +229,7 @@ std::string example_curl(const std::string& url, const std::string& name, const 
   Json body;
   body["model"] = name;
   std::string path = "/v1/completions";
-  if (replica.chat_template && replica.tokenizer) {
+  if (!replica.chat_templates.empty() && replica.tokenizer) {
     path = "/v1/chat/completions";
     body["messages"] = Json::array({{{"role", "user"}, {"content", "What is the capital of France?"}}});
   } else if (replica.tokenizer) {

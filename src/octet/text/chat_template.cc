@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -20,18 +21,18 @@ constexpr std::array<const char*, 3> kReasoningKeys{"reasoning_content", "thinki
 
 // Messages as transformers hands them to a template: no null members, and reasoning under every name that templates
 // read.
-Result<Json> effective_messages(const Json& messages) {
+Result<Json> effective_messages(const Json& messages, bool keep_nulls) {
   if (!messages.is_array()) return fail(ErrorCode::kInvalid, "messages must be a list");
   Json out = Json::array();
   for (const Json& message : messages) {
     if (!message.is_object()) return fail(ErrorCode::kInvalid, "a message must be an object");
     Json kept = Json::object();
     for (const auto& [key, value] : message.items()) {
-      if (!value.is_null()) kept[key] = value;
+      if (keep_nulls || !value.is_null()) kept[key] = value;
     }
     for (const char* name : kReasoningKeys) {
       const auto found = kept.find(name);
-      if (found == kept.end()) continue;
+      if (found == kept.end() || found->is_null()) continue;
       const Json reasoning = *found;
       if (!kept.contains("thinking")) {
         Json with_thinking = Json::object();
@@ -96,6 +97,12 @@ Error at_line(Error error, int line) {
 
 }  // namespace
 
+std::int64_t local_time(std::int64_t moment) {
+  const auto seconds = static_cast<std::time_t>(moment);
+  std::tm parts{};
+  return localtime_r(&seconds, &parts) != nullptr ? moment + parts.tm_gmtoff : moment;
+}
+
 struct ChatTemplate::Program {
   jinja::Program code;
   bool reads_content = false;
@@ -119,7 +126,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source) {
 }
 
 Result<Rendered> ChatTemplate::render(const RenderInput& input, const RenderLimits& limits) const {
-  OCTET_TRY(Json messages, effective_messages(input.messages));
+  OCTET_TRY(Json messages, effective_messages(input.messages, input.keep_nulls));
   std::string final_text;
   if (input.continue_final_message) {
     if (input.add_generation_prompt) {

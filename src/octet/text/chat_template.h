@@ -20,11 +20,15 @@ struct RenderInput {
   Json documents = nullptr;
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+  bool keep_nulls = false;          // members of messages that are null reach the template; else they are left out
   Json variables = Json::object();  // every other name the template sees, of the operator: bos_token, eos_token
   Json client_variables =
       Json::object();    // chat_template_kwargs of a request; none of the names above can be replaced by them
   std::int64_t now = 0;  // what strftime_now takes as the time: seconds since 1970, local where local time is wanted
 };
+
+// A moment (seconds since 1970) as RenderInput::now wants it for the time zone of this process.
+std::int64_t local_time(std::int64_t moment);
 
 struct Rendered {
   std::string text;

@@ -102,6 +102,9 @@ class CpuBackend final : public Backend {
   void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) override {
     sample_rows(on_cpu(stream).team(), logits, batch);
   }
+  void logprobs(Stream& stream, TensorView logits, const LogprobBatch& batch) override {
+    logprob_rows(on_cpu(stream).team(), logits, batch);
+  }
 
  private:
   const Kernels& kernels_;

@@ -22,7 +22,7 @@ constexpr int kLanes = 8;                // chains of additions inside a partial
 // One thread's working memory, for vocabularies up to `capacity`.
 struct Scratch {
   std::int64_t capacity = 0;
-  std::unique_ptr<float[]> block_max, logits, weights;
+  std::unique_ptr<float[]> block_max, edited, logits, weights;
   std::unique_ptr<double[]> sums;
   std::unique_ptr<std::uint64_t[]> keys;
   std::unique_ptr<std::int32_t[]> ids;
@@ -30,6 +30,7 @@ struct Scratch {
   void reserve(std::int64_t vocabulary) {
     if (vocabulary <= capacity) return;
     block_max = std::make_unique_for_overwrite<float[]>(vocabulary / kMaxBlock + 1);
+    edited = std::make_unique_for_overwrite<float[]>(vocabulary);
     logits = std::make_unique_for_overwrite<float[]>(vocabulary);
     weights = std::make_unique_for_overwrite<float[]>(vocabulary);
     sums = std::make_unique_for_overwrite<double[]>(vocabulary / kSumBlock + 1);
@@ -242,22 +243,111 @@ std::int32_t sample_row(const float* logits, std::int64_t count, const SamplingR
   return few ? scratch.ids[index] : static_cast<std::int32_t>(index);
 }
 
-}  // namespace
+// The row's logits with its edits, in scratch.edited.
+const float* edit(const float* logits, std::int64_t count, const SamplingRow& row, const LogitEdit* edits,
+                  Scratch& scratch) {
+  float* edited = scratch.edited.get();
+  if (row.only_edited != 0) {
+    std::fill_n(edited, count, -kInfinity);
+  } else {
+    std::copy_n(logits, count, edited);
+  }
+  for (std::int32_t i = row.first_edit; i < row.first_edit + row.edits; ++i) {
+    const LogitEdit& change = edits[i];
+    OCTET_CHECK(change.token >= 0 && change.token < count);
+    float x = logits[change.token] + change.bias;
+    x = x > 0 ? x / change.repetition : x * change.repetition;
+    edited[change.token] = x - change.subtract;
+  }
+  return edited;
+}
 
-void sample_rows(ThreadTeam& team, TensorView logits, const SamplingBatch& batch) {
-  const std::int64_t rows = logits.dims[0], vocabulary = logits.dims[1];
-  OCTET_CHECK(logits.dtype == DType::kF32 && vocabulary >= 1 && logits.strides[1] == 1);
-  OCTET_CHECK(batch.rows.dims[0] >= rows && batch.tokens.dims[0] >= rows);
+// log(sum of e^(logits - largest)), the sum in an order that depends on nothing but the count.
+double log_sum(const float* logits, std::int64_t count, float largest, Scratch& scratch) {
+  softmax_weights(logits, count, largest, 1.0f, 0.0f, scratch.weights.get());
+  return std::log(block_sums(scratch.weights.get(), count, scratch.sums.get()));
+}
+
+// The likeliest tokens of a row, best first, with their log-probabilities. Fewer than asked for where others are NaN or
+// -infinity: the rest repeats id 0.
+void list_top(const float* logits, std::int64_t count, double log_total, std::int64_t top, std::int32_t* tokens,
+              float* logprobs, Scratch& scratch) {
+  std::fill_n(tokens, top, 0);
+  std::fill_n(logprobs, top, -kInfinity);
+  if (top == 0) return;
+  const std::int64_t kept = gather(logits, count, top_k_threshold(logits, count, top, scratch), scratch);
+  std::uint64_t* keys = scratch.keys.get();
+  for (std::int64_t i = 0; i < kept; ++i) keys[i] = logit_key(scratch.logits[i], scratch.ids[i]);
+  std::sort(keys, keys + kept, std::greater<>());
+  for (std::int64_t i = 0; i < std::min(kept, top); ++i) {
+    tokens[i] = static_cast<std::int32_t>(0xFFFFFFFFu - static_cast<std::uint32_t>(keys[i]));
+    logprobs[i] = static_cast<float>(logits[tokens[i]] - log_total);
+  }
+}
+
+void score_row(const float* logits, std::int64_t count, const LogprobBatch& batch, std::int64_t index,
+               Scratch& scratch) {
+  float* maxima = scratch.block_max.get();
+  block_maxima(logits, count, maxima);
+  const float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
+  const std::int64_t top = batch.top_tokens.dims[1];
+  std::int32_t* top_tokens = batch.top_tokens.row<std::int32_t>(index);
+  float* top_logprobs = batch.top_logprobs.row<float>(index);
+  const std::int32_t token = *batch.tokens.row<std::int32_t>(index);
+  OCTET_CHECK(token >= 0 && token < count);
+  float* logprob = batch.logprobs.row<float>(index);
+  std::int32_t* rank = batch.ranks.row<std::int32_t>(index);
+  if (std::isinf(largest)) {  // no distribution: nothing above -infinity, or a logit without bounds
+    std::fill_n(top_tokens, top, 0);
+    std::fill_n(top_logprobs, top, -kInfinity);
+    *logprob = -kInfinity;
+    *rank = 1;
+    return;
+  }
+  const double log_total = largest + log_sum(logits, count, largest, scratch);
+  list_top(logits, count, log_total, top, top_tokens, top_logprobs, scratch);
+  const float asked = logits[token];
+  *logprob = asked > -kInfinity ? static_cast<float>(asked - log_total) : -kInfinity;
+  *rank = static_cast<std::int32_t>(std::count_if(logits, logits + count, [&](float x) { return x >= asked; }));
+}
+
+// Runs work(scratch, i) for i in [0, count) on the team. Every member takes part, so that all of them have their
+// scratch after the first call.
+template <typename Work>
+void share_rows(ThreadTeam& team, std::int64_t count, std::int64_t vocabulary, const Work& work) {
   std::atomic<std::int64_t> next{0};
-  // Every member takes part, so that all of them have their scratch after the first call.
   team.run([&](int) {
     Scratch& scratch = thread_scratch();
     scratch.reserve(vocabulary);
-    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < rows;) {
-      SamplingRow row;
-      std::memcpy(&row, batch.rows.row<std::uint8_t>(i), sizeof row);
-      *batch.tokens.row<std::int32_t>(i) = sample_row(logits.row<float>(i), vocabulary, row, scratch);
-    }
+    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) work(scratch, i);
+  });
+}
+
+}  // namespace
+
+void sample_rows(ThreadTeam& team, TensorView logits, const SamplingBatch& batch) {
+  const std::int64_t rows = batch.rows.dims[0], vocabulary = logits.dims[1];
+  OCTET_CHECK(logits.dtype == DType::kF32 && vocabulary >= 1 && logits.strides[1] == 1);
+  OCTET_CHECK(batch.tokens.dims[0] == rows && batch.logits_rows.dims[0] == rows);
+  const auto* edits = static_cast<const LogitEdit*>(batch.edits.data);
+  share_rows(team, rows, vocabulary, [&](Scratch& scratch, std::int64_t i) {
+    SamplingRow row;
+    std::memcpy(&row, batch.rows.row<std::uint8_t>(i), sizeof row);
+    const std::int32_t logits_row = *batch.logits_rows.row<std::int32_t>(i);
+    OCTET_CHECK(logits_row >= 0 && logits_row < logits.dims[0]);
+    const float* own = logits.row<float>(logits_row);
+    if (row.edits > 0 || row.only_edited != 0) own = edit(own, vocabulary, row, edits, scratch);
+    *batch.tokens.row<std::int32_t>(i) = sample_row(own, vocabulary, row, scratch);
+  });
+}
+
+void logprob_rows(ThreadTeam& team, TensorView logits, const LogprobBatch& batch) {
+  const std::int64_t vocabulary = logits.dims[1];
+  OCTET_CHECK(logits.dtype == DType::kF32 && logits.strides[1] == 1 && batch.top_tokens.dims[1] <= vocabulary);
+  share_rows(team, batch.rows.dims[0], vocabulary, [&](Scratch& scratch, std::int64_t i) {
+    const std::int32_t row = *batch.rows.row<std::int32_t>(i);
+    OCTET_CHECK(row >= 0 && row < logits.dims[0]);
+    score_row(logits.row<float>(row), vocabulary, batch, i, scratch);
   });
 }
 

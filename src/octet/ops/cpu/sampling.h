@@ -8,7 +8,10 @@ namespace octet::ops {
 
 // Draws batch.tokens[i] from row i of logits, [n, vocabulary] F32 with rows possibly strided. Rows are shared out to
 // the team; each row is computed by one thread, in an order fixed by the row alone. Every member keeps scratch memory
-// of about 20 bytes per vocabulary entry: a second call with the same vocabulary allocates nothing.
+// of about 24 bytes per vocabulary entry: a second call with the same vocabulary allocates nothing.
 void sample_rows(ThreadTeam& team, TensorView logits, const SamplingBatch& batch);
+
+// Fills in the log-probabilities of a LogprobBatch; work and memory as above.
+void logprob_rows(ThreadTeam& team, TensorView logits, const LogprobBatch& batch);
 
 }  // namespace octet::ops

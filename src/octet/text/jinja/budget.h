@@ -39,10 +39,13 @@ class Budget {
   }
   void release(std::size_t bytes) { memory_ -= bytes; }
   Result<> enter() {
-    if (++depth_ > limits_.max_depth) [[unlikely]]
+    if (++depth_ > limits_.max_depth) [[unlikely]] {
+      too_deep_ = true;
       return too_much("levels of depth", static_cast<std::size_t>(limits_.max_depth));
+    }
     return {};
   }
+  bool too_deep() const { return too_deep_; }  // enter() failed
   void leave() { --depth_; }
   // While true, memory is counted but not limited: for the input, which is there already.
   void set_exempt(bool exempt) { exempt_ = exempt; }
@@ -58,6 +61,7 @@ class Budget {
   std::int64_t steps_ = 0;
   std::size_t memory_ = 0;
   int depth_ = 0;
+  bool too_deep_ = false;
   bool exempt_ = false;
 };
 

@@ -334,8 +334,9 @@ Result<> Interpreter::bind_parameters(const Statement& macro, const Arguments& a
 
 Result<Value> Interpreter::call_macro(const Statement& macro, Scope* closure, const Arguments& arguments) {
   const DepthGuard guard(budget_);
-  OCTET_TRY_VOID(guard.entered());
+  if (!guard.entered()) return endless(guard.entered().error());
   OCTET_TRY(Scope* const inner, make_scope(closure));
+  active_macros_.push_back(&macro);
   Scope* const before = std::exchange(scope_, inner);
   const int line = line_;
   SpanText text;
@@ -344,9 +345,26 @@ Result<Value> Interpreter::call_macro(const Statement& macro, Scope* closure, co
   auto flow = execute(macro.body);
   out_ = out;
   scope_ = before;
-  if (!flow) return std::unexpected(std::move(flow).error());
+  if (!flow) {
+    if (budget_.too_deep()) return endless(std::move(flow).error());
+    return std::unexpected(std::move(flow).error());
+  }
+  active_macros_.pop_back();
   line_ = line;
   return heap_.string(std::move(text));
+}
+
+// Names the macro that led too deep, where one did: schemas of tools are the usual cause.
+std::unexpected<Error> Interpreter::endless(Error error) {
+  constexpr std::ptrdiff_t kOften = 8;
+  if (!active_macros_.empty()) {
+    const Statement* const last = active_macros_.back();
+    if (std::ranges::count(active_macros_, last) >= kOften) {
+      error.message += fmt::format(": macro {} calls itself without end", program_.names[last->name_id]);
+    }
+    active_macros_.clear();
+  }
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace octet::text::jinja

@@ -82,6 +82,7 @@ class Interpreter {
   Result<Value> evaluate_container(const Expression& node);
   Result<Arguments> evaluate_arguments(const CallArguments& arguments);
 
+  std::unexpected<Error> endless(Error error);
   Result<Scope*> make_scope(Scope* parent);
   static void set_in(Scope& scope, NameId name, Value value);
   void mark_captured();
@@ -94,6 +95,7 @@ class Interpreter {
   std::vector<std::pair<std::string, Value>> variables_;
   std::vector<std::optional<Value>> globals_;  // by NameId
   std::vector<std::unique_ptr<Scope>> scopes_;
+  std::vector<const Statement*> active_macros_;  // innermost last
   Scope* scope_ = nullptr;
   SpanText* out_ = nullptr;
 };

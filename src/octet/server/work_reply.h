@@ -1,0 +1,30 @@
+// The reply to a request that a worker answers whole.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "octet/server/reply.h"
+
+namespace octet::server {
+
+class WorkReply final : public Reply {
+ public:
+  explicit WorkReply(std::shared_ptr<Waker> waker) : waker_(std::move(waker)) {}
+
+  // From a worker's thread, once.
+  void answer(HttpResponse response);
+  // The client has gone: nobody waits for an answer.
+  bool abandoned() const;
+
+  void poll(ReplyPart& part) override;
+  std::size_t backlog() const override;
+  void abandon() override;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Waker> waker_;  // null once abandoned
+  std::optional<HttpResponse> response_;
+};
+
+}  // namespace octet::server
