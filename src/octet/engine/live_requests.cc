@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -107,7 +108,11 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
 
   Output output = describe(live, index, finish);
   output.tokens.assign(event.tokens.begin(), event.tokens.begin() + static_cast<std::ptrdiff_t>(piece.tokens));
-  append_logprobs(event.logprobs.first(std::min(event.logprobs.size(), piece.tokens)), event.top, output.logprobs);
+  append_logprobs(event.logprobs, event.top, choice.logprobs);
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(piece.shown, choice.logprobs.size()));
+  output.logprobs.assign(std::make_move_iterator(choice.logprobs.begin()),
+                         std::make_move_iterator(choice.logprobs.begin() + shown));
+  choice.logprobs.erase(choice.logprobs.begin(), choice.logprobs.begin() + shown);
   output.prompt_logprobs = std::move(choice.prompt_logprobs);
   output.text = std::move(piece.text);
   if (!piece.stop_string) output.stop_token = event.stop_token;

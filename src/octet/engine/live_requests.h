@@ -46,6 +46,7 @@ class LiveRequests {
     bool ended = false;
     std::int32_t cached_tokens = 0, completion_tokens = 0;
     std::vector<Logprob> prompt_logprobs;  // until the first output takes them along
+    std::vector<Logprob> logprobs;         // of tokens whose text is held back
   };
   struct Live {
     RequestId id = 0;

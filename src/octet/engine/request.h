@@ -53,7 +53,8 @@ struct Output {
   std::optional<std::string> stop_string;  // what ended it, for kStop
   std::optional<TokenId> stop_token;
   std::string error;                     // for kError
-  std::vector<Logprob> logprobs;         // one for each of `tokens`, where wanted
+  // Where wanted: one for each token whose text is given out, so those of a stop string that is cut off are left out.
+  std::vector<Logprob> logprobs;
   std::vector<Logprob> prompt_logprobs;  // with the first output: of all prompt tokens but the first, where wanted
   // With every output, so that usage is right at any end:
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
