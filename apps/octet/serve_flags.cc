@@ -104,7 +104,9 @@ std::vector<Flag> model_flags(ServeFlags& f) {
       {.names = "--tokenizer",
        .group = group,
        .target = &f.tokenizer,
-       .help = "tokenizer.json, a folder that holds it, or ORG/NAME of the hub",
+       .help =
+           "a file (tokenizer.json, tokenizer.model, tekken.json, *.tiktoken, *.gguf), a folder with one, or ORG/NAME "
+           "of the hub",
        .fallback = "the model's own"},
       {.names = "--skip-tokenizer-init",
        .group = group,
