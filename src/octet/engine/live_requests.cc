@@ -44,10 +44,8 @@ void LiveRequests::start_choices(Live& live, std::int32_t upto) {
   for (; live.started < upto; ++live.started) {
     Choice& choice = live.choices[static_cast<std::size_t>(live.started)];
     choice.output.emplace(context_.tokenizer, request.sampling, request.want_text, request.prompt);
-    SamplingParams sampling = request.sampling;
-    if (live.started > 0) sampling.prompt_logprobs = -1;  // the first choice tells them
     Result<SequenceId> added =
-        context_.scheduler.add(request.prompt, sampling, live.started, request.priority, request.cache_salt);
+        context_.scheduler.add(request.prompt, request.sampling, live.started, request.priority, request.cache_salt);
     if (!added) return end_request(live, FinishReason::kError, added.error().message);
     choice.sequence = *added;
     seats_.emplace(*added, Seat{&live, live.started});

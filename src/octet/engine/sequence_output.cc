@@ -65,11 +65,11 @@ bool SequenceOutput::take(std::string_view text, Piece& piece) {
   return piece.stop_string.has_value();
 }
 
-// Tokens whose text has begun to come out, and those behind them while no text is held back. The end shows all, but
-// for the tokens of a stop string that is not given out.
+// Where a stop string may come, tokens whose text has begun to come out; else, and at the end, all. So the tokens of a
+// stop string that is cut off are never shown.
 void SequenceOutput::show(bool all, Piece& piece) {
   std::size_t shown = begins_.size();
-  if (piece.stop_string || (!all && given_ < made_)) {
+  if (piece.stop_string || (!all && stops_)) {
     shown = static_cast<std::size_t>(std::ranges::lower_bound(begins_, given_) - begins_.begin());
   }
   piece.shown = shown;

@@ -11,6 +11,7 @@ namespace octet::server {
 struct ApiOptions {
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
+  bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
   int workers = 2;                     // threads for JSON, templates and tokenizing
   TemplateOptions templates;
 };

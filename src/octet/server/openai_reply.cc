@@ -7,6 +7,8 @@ namespace {
 
 using engine::FinishReason;
 
+constexpr std::size_t kLogprobBytes = 512;  // of the JSON that one makes, about
+
 struct Delivery {
   std::int32_t choice = 0;
   engine::Output output;
@@ -35,7 +37,8 @@ class GenerationReply::Mailbox {
       if (closed_) return;
       if (output.finish != FinishReason::kNone) --unfinished_;
       const bool wake = stream_ || unfinished_ == 0 || is_failure(output);
-      bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId);
+      bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId) +
+                output.logprobs.size() * kLogprobBytes;
       pending_.push_back({choice, std::move(output)});
       if (wake && open_) waker = waker_;
     }
