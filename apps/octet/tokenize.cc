@@ -110,8 +110,7 @@ Result<std::vector<TokenId>> read_ids(std::string_view text) {
 
 class Command {
  public:
-  Command(const TokenizeFlags& flags, const Tokenizer& tokenizer)
-      : flags_(flags), tokenizer_(tokenizer) {}
+  Command(const TokenizeFlags& flags, const Tokenizer& tokenizer) : flags_(flags), tokenizer_(tokenizer) {}
 
   Result<> run() const;
 

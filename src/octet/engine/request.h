@@ -52,7 +52,7 @@ struct Output {
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> stop_string;  // what ended it, for kStop
   std::optional<TokenId> stop_token;
-  std::string error;                     // for kError
+  std::string error;  // for kError
   // Where wanted: one for each token whose text is given out, so those of a stop string that is cut off are left out.
   std::vector<Logprob> logprobs;
   std::vector<Logprob> prompt_logprobs;  // with the first output: of all prompt tokens but the first, where wanted
