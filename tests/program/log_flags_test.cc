@@ -50,7 +50,14 @@ TEST(LogFlags, ALinePerRequestByDefault) {
   const std::string text = said({}, &metrics);
   EXPECT_THAT(text, HasSubstr("POST /v1/completions 200: 3 prompt tokens (0 cached), 3 output tokens"));
   EXPECT_THAT(text, HasSubstr("GET /v1/models 200"));
-  EXPECT_EQ(metrics["vllm:generation_tokens_total"], 3);
+  const std::map<std::string, double> expected = {{"vllm:prompt_tokens_total", 3},
+                                                  {"vllm:generation_tokens_total", 3},
+                                                  {"vllm:request_success_total", 1},
+                                                  {"vllm:request_params_max_tokens_sum", 3},
+                                                  {"vllm:iteration_tokens_total_sum", 3 + 1 + 1},
+                                                  {"vllm:iteration_tokens_total_count", 3},
+                                                  {"octet:steps_total", 3}};
+  for (const auto& [name, value] : expected) EXPECT_EQ(metrics[name], value) << name;
 }
 
 TEST(LogFlags, Json) {

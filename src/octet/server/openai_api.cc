@@ -176,7 +176,10 @@ void OpenAiApi::add_routes(Router& router) {
   router.add("GET", "/version",
              [](HttpRequest&&, Wake) { return Answer(json_response({{"version", OCTET_VERSION}})); });
   router.add("GET", "/metrics", [state](HttpRequest&&, Wake) {
-    return Answer(HttpResponse{200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(state->service, state->options.engine_metrics), {}});
+    return Answer(HttpResponse{200,
+                               "text/plain; version=0.0.4; charset=utf-8",
+                               metrics_text(state->service, state->options.engine_metrics),
+                               {}});
   });
 }
 
