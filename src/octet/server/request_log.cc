@@ -36,6 +36,12 @@ std::string_view shortened(const RequestLogOptions& options, std::string_view te
   return text.substr(0, options.max_length.value_or(text.size()));
 }
 
+// No client starts a line of the log.
+std::string one_line(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
 LogLevel level_of(int status) { return status >= 500 ? LogLevel::kWarning : LogLevel::kInfo; }
 
 std::string line_text(std::string_view method, std::string_view path, int status, std::int64_t total_ns,
@@ -126,7 +132,8 @@ RequestLog::RequestLog(RequestLogOptions options, const Router& router, Service&
     : options_(std::move(options)), router_(router), service_(service), clock_(clock) {}
 
 Answer RequestLog::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const {
-  Line line{.method = excerpt(request.method, 16), .path = excerpt(request.path), .begun_ns = clock_.now_ns()};
+  Line line{
+      .method = excerpt(request.method, 16), .path = one_line(excerpt(request.path)), .begun_ns = clock_.now_ns()};
   Answer answer = router_.handle(std::move(request), waker);
   if (const auto* response = std::get_if<HttpResponse>(&answer)) {
     ended(line, response->status, nullptr, response->status >= 400 ? response->body : "");
