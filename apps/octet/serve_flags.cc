@@ -76,11 +76,6 @@ std::vector<Flag> server_flags(ServeFlags& f) {
        .group = group,
        .target = &f.force_include_usage,
        .help = "streams end with usage, asked or not"},
-      {.names = "--log-level",
-       .group = group,
-       .target = &f.log_level,
-       .help = "least level that is logged",
-       .choices = "debug,info,warning,error,off"},
       {.names = "--config",
        .group = group,
        .target = &f.config,
@@ -295,6 +290,7 @@ octet::FlagTable serve_flag_table(ServeFlags& flags) {
   table.add(server_flags(flags));
   table.add(engine_flags(flags));
   table.add(layout_flags(flags));
+  table.add(log_flags(flags.log));
   table.add_missing(octet::vllm_flags::kAll);
   return table;
 }
@@ -306,6 +302,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   if (!f.model && !f.model_flag) return fail(ErrorCode::kInvalid, "MODEL is missing: a folder or a GGUF file");
   OCTET_TRY_VOID(check_layout(f));
   octet::server::ServeOptions options;
+  OCTET_TRY_VOID(apply_log_flags(f.log, options));
   options.http.host = f.host;
   options.http.port = static_cast<std::uint16_t>(f.port);
   options.http.unix_path = f.uds.value_or("");

@@ -50,7 +50,8 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
 
 }  // namespace
 
-TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
+TestServer::TestServer(TestServerOptions options)
+    : options_(std::move(options)), log_(options_.api.log, router_, service_) {
   api_ = std::make_unique<server::OpenAiApi>(service_, options_.api);
   api_->add_routes(router_);
   if (options_.load) publish();
@@ -60,7 +61,7 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   http.io_threads = options_.io_threads;
   http.limits = options_.limits;
   auto bound = server::HttpServer::bind(http, [this](server::HttpRequest&& request, const auto& waker) {
-    return router_.handle(std::move(request), waker);
+    return log_.handle(std::move(request), waker);
   });
   OCTET_CHECK(bound.has_value());
   http_ = *std::move(bound);

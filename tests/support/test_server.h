@@ -10,6 +10,7 @@
 #include "octet/engine/engine.h"
 #include "octet/server/http_server.h"
 #include "octet/server/openai_api.h"
+#include "octet/server/request_log.h"
 #include "octet/server/router.h"
 #include "octet/server/service.h"
 #include "tests/support/http_client.h"
@@ -58,6 +59,7 @@ class TestServer {
   TestServerOptions options_;
   server::Service service_{{"M", "M2"}};
   server::Router router_;
+  server::RequestLog log_;
   std::unique_ptr<server::OpenAiApi> api_;
   std::unique_ptr<server::HttpServer> http_;
 };

@@ -95,9 +95,13 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
   choice.cached_tokens = event.cached_tokens;
   choice.completion_tokens = event.completion_tokens - static_cast<std::int32_t>(event.tokens.size() - piece.tokens);
 
+  choice.preemptions = event.preemptions;
+
   const std::int64_t now = context_.clock.now_ns();
   if (choice.last_token_ns == 0) {
-    context_.stats.prompt(event.prompt_tokens);
+    choice.scheduled_ns = event.scheduled_ns;
+    choice.first_token_ns = now;
+    context_.stats.prompt(event.prompt_tokens, event.cached_tokens);
     context_.stats.first_tokens(piece.tokens, now - live.submitted_ns);
   } else {
     context_.stats.more_tokens(piece.tokens, now - choice.last_token_ns);
@@ -122,12 +126,29 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
   emit(live, std::move(output));
 }
 
+SequenceStats LiveRequests::stats_of(const Live& live, const Choice& choice, FinishReason finish) const {
+  return {.finish = finish,
+          .prompt_tokens = live.prompt_tokens,
+          .cached_tokens = choice.cached_tokens,
+          .generated_tokens = choice.completion_tokens,
+          .max_tokens = live.request.sampling.max_tokens,
+          .preemptions = choice.preemptions,
+          .submitted_ns = live.submitted_ns,
+          .scheduled_ns = choice.scheduled_ns,
+          .first_token_ns = choice.first_token_ns,
+          .last_token_ns = choice.last_token_ns};
+}
+
 Output LiveRequests::describe(const Live& live, std::int32_t index, FinishReason finish) const {
   const Choice& choice = live.choices[static_cast<std::size_t>(index)];
   Output output{.request = live.id, .choice = index, .finish = finish};
   output.prompt_tokens = live.prompt_tokens;
   output.cached_tokens = choice.cached_tokens;
   output.completion_tokens = choice.completion_tokens;
+  if (choice.first_token_ns != 0) {
+    output.queue_ns = choice.scheduled_ns - live.submitted_ns;
+    output.first_token_ns = choice.first_token_ns - live.submitted_ns;
+  }
   return output;
 }
 
@@ -147,7 +168,11 @@ void LiveRequests::end_choice(Live& live, std::int32_t index, FinishReason finis
   choice.output.reset();
   seats_.erase(choice.sequence);
   ++live.ended;
-  context_.stats.finished(finish, context_.clock.now_ns() - live.submitted_ns);
+  context_.stats.finished(stats_of(live, choice, finish), context_.clock.now_ns());
+  live.longest = std::max(live.longest, choice.completion_tokens);
+  if (live.ended == live.request.choices && finish != FinishReason::kAbort) {
+    context_.stats.request(live.request.choices, live.longest);
+  }
   context_.sequences.fetch_sub(1);
 }
 

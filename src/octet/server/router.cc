@@ -35,4 +35,11 @@ Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker
   return response;
 }
 
+std::string_view Router::route_of(std::string_view path) const {
+  for (const Route& route : routes_) {
+    if (matches(route.path, path)) return route.path;
+  }
+  return {};
+}
+
 }  // namespace octet::server

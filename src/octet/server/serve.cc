@@ -16,14 +16,17 @@
 #include "octet/base/json.h"
 #include "octet/base/log.h"
 #include "octet/server/openai_api.h"
+#include "octet/server/request_log.h"
 #include "octet/server/router.h"
 #include "octet/server/service.h"
+#include "octet/server/stats_line.h"
 
 namespace octet::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kDrainPoll{20};
+constexpr std::chrono::seconds kStatsInterval{10};
 
 // SIGINT and SIGTERM as something to wait for. Blocks them, for threads that start later too.
 class Signals {
@@ -146,13 +149,14 @@ class Lifetime {
   explicit Lifetime(const ServeOptions& options)
       : options_(options),
         service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
-        api_(service_, options.api) {
+        api_(service_, options.api),
+        log_(options.api.log, router_, service_) {
     api_.add_routes(router_);
   }
 
   int run(const ReplicaLoader& load) {
     auto bound = HttpServer::bind(options_.http, [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-      return router_.handle(std::move(request), waker);
+      return log_.handle(std::move(request), waker);
     });
     if (!bound) {
       fmt::print(stderr, "octet serve: {}\n", bound.error().message);
@@ -162,7 +166,14 @@ class Lifetime {
     http_->start();
     for (const std::string& url : http_->urls()) log_info("listening on {}", url);
     const std::optional<int> ended = load_model(load);
-    const int status = ended ? *ended : serve_until_signal();
+    int status = 0;
+    if (ended) {
+      status = *ended;
+    } else {
+      std::optional<StatsLog> stats;
+      if (options_.log_stats) stats.emplace(service_, kStatsInterval);
+      status = serve_until_signal();
+    }
     http_->stop();
     api_.stop();
     return status;
@@ -217,9 +228,11 @@ class Lifetime {
 
   const ServeOptions& options_;
   Signals signals_;
+  BackgroundLog background_;  // its thread, too, leaves signals to signals_
   Service service_;
   OpenAiApi api_;
   Router router_;
+  RequestLog log_;
   std::unique_ptr<HttpServer> http_;
 };
 
