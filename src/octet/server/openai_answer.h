@@ -7,19 +7,17 @@
 #include <vector>
 
 #include "octet/engine/request.h"
+#include "octet/server/answer_writer.h"
 #include "octet/server/api_error.h"
 #include "octet/server/openai_logprobs.h"
 #include "octet/server/openai_request.h"
 
 namespace octet::server {
 
-// What an answer shows besides the engine's outputs. Choice i belongs to prompt i / choices_per_prompt.
-struct AnswerFormat {
+// What an answer shows besides the engine's outputs.
+struct AnswerFormat : AnswerFrame {
   ApiKind kind = ApiKind::kChat;
-  std::string id, model;
-  std::int64_t created = 0;
-  std::int32_t prompts = 1, choices_per_prompt = 1;
-  bool stream = false, include_usage = false, continuous_usage = false, return_token_ids = false;
+  bool include_usage = false, continuous_usage = false, return_token_ids = false;
   bool cached_tokens = false;                          // usage tells them
   std::vector<std::string> echo;                       // per prompt; empty: none
   std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, where needs_prompt_ids()
@@ -29,28 +27,20 @@ struct AnswerFormat {
   const text::Tokenizer* tokenizer = nullptr;  // outlives the answer
 
   bool needs_prompt_ids() const { return return_token_ids || echo_logprobs; }
-  std::int32_t choices() const { return prompts * choices_per_prompt; }
 };
 
 // Gathers the outputs of all choices, and counts tokens for `usage`.
-class AnswerBuilder {
+class AnswerBuilder final : public AnswerWriter {
  public:
   explicit AnswerBuilder(AnswerFormat format);
-  const AnswerFormat& format() const { return format_; }
-
-  // All choices have ended.
-  bool complete() const { return unfinished_ == 0; }
-
-  // The answer as a whole: add() every output, then whole().
-  void add(std::int32_t choice, engine::Output&& output);
-  std::string whole();
-
-  // The answer as events, appended to out: begin(), one event per output that has something to show, end().
-  void begin(std::string& out);
-  void event(std::string& out, std::int32_t choice, const engine::Output& output);
-  void end(std::string& out);
-  // The event of a failure; nothing comes behind it.
-  static void failure(std::string& out, const ApiError& error);
+  const AnswerFrame& frame() const override { return format_; }
+  bool complete() const override { return unfinished_ == 0; }
+  void add(std::int32_t choice, engine::Output&& output) override;
+  std::string whole() override;
+  void begin(std::string& out) override;
+  void event(std::string& out, std::int32_t choice, const engine::Output& output) override;
+  void end(std::string& out) override;
+  void failure(std::string& out, const ApiError& error) override;
 
  private:
   struct Choice {
@@ -86,9 +76,5 @@ class AnswerBuilder {
   std::vector<PromptCount> prompts_;
   std::int32_t unfinished_;
 };
-
-// "stop", "length", "abort" or "error"; "null" for none. Without quotes.
-std::string_view finish_text(engine::FinishReason reason);
-void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace octet::server

@@ -5,7 +5,9 @@
 
 #include "octet/base/json.h"
 #include "octet/base/log.h"
+#include "octet/server/messages_api.h"
 #include "octet/server/metrics.h"
+#include "octet/server/responses_api.h"
 #include "octet/server/tokenize_api.h"
 #include "octet/server/work_reply.h"
 #include "octet/server/worker_pool.h"
@@ -31,23 +33,35 @@ Json model_card(const std::string& name, const Service& service, const ServedMod
   return card;
 }
 
+template <ApiKind kKind>
+ApiResult<PreparedRequest> prepare_kind(std::string_view body, const Service& service, const ServedModel& model,
+                                        const ApiOptions& options) {
+  return prepare_generation(kKind, body, service, model, options);
+}
+
 }  // namespace
 
 struct OpenAiApi::State {
   State(Service& the_service, ApiOptions the_options)
       : service(the_service), options(the_options), workers(options.workers, kMaxQueuedJobs) {}
 
-  Answer generate(ApiKind kind, HttpRequest&& request, const std::shared_ptr<Waker>& waker);
-  void prepare(ApiKind kind, const std::string& body, const std::shared_ptr<ServedModel>& model,
-               GenerationReply& reply);
+  // Bodies to requests for the engine.
+  using Prepare = ApiResult<PreparedRequest> (*)(std::string_view body, const Service& service,
+                                                 const ServedModel& model, const ApiOptions& options);
+  RequestHandler generator(Prepare prepare, ErrorForm error_form = error_response);
+  void start(Prepare prepare, const std::string& body, const std::shared_ptr<ServedModel>& model,
+             GenerationReply& reply);
   // Bodies to answers, without the engine.
   using BodyHandler = ApiResult<std::string> (State::*)(std::string_view body, const ServedModel& model) const;
-  Answer answer_on_worker(BodyHandler handler, HttpRequest&& request, const std::shared_ptr<Waker>& waker);
+  RequestHandler on_worker(BodyHandler handler, ErrorForm error_form = error_response);
   ApiResult<std::string> tokenize(std::string_view body, const ServedModel& model) const {
     return answer_tokenize(body, service, model, options.templates);
   }
   ApiResult<std::string> detokenize(std::string_view body, const ServedModel& model) const {
     return answer_detokenize(body, service, model);
+  }
+  ApiResult<std::string> count_tokens(std::string_view body, const ServedModel& model) const {
+    return count_message_tokens(body, service, model, options.templates);
   }
   // job(body) runs on a worker; false: too many wait already.
   template <typename Job>
@@ -61,15 +75,17 @@ struct OpenAiApi::State {
   WorkerPool workers;
 };
 
-Answer OpenAiApi::State::generate(ApiKind kind, HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-  auto model = service.admit();
-  if (!model) return error_response(model.error());
-  auto reply = std::make_shared<GenerationReply>(waker, options.log);
-  const bool queued = post(std::move(request.body), [this, kind, reply, model = *model](const std::string& body) {
-    prepare(kind, body, model, *reply);
-  });
-  if (!queued) return error_response(queue_full("too many requests wait to be read"));
-  return reply;
+RequestHandler OpenAiApi::State::generator(Prepare prepare, ErrorForm error_form) {
+  return [this, prepare, error_form](HttpRequest&& request, const std::shared_ptr<Waker>& waker) -> Answer {
+    auto model = service.admit();
+    if (!model) return error_form(model.error());
+    auto reply = std::make_shared<GenerationReply>(waker, error_form, options.log);
+    const bool queued = post(std::move(request.body), [this, prepare, reply, model = *model](const std::string& body) {
+      start(prepare, body, model, *reply);
+    });
+    if (!queued) return error_form(queue_full("too many requests wait to be read"));
+    return reply;
+  };
 }
 
 template <typename Job>
@@ -86,31 +102,32 @@ bool OpenAiApi::State::post(std::string body, Job job) {
   return false;
 }
 
-Answer OpenAiApi::State::answer_on_worker(BodyHandler handler, HttpRequest&& request,
-                                          const std::shared_ptr<Waker>& waker) {
-  auto model = service.admit();
-  if (!model) return error_response(model.error());
-  auto reply = std::make_shared<WorkReply>(waker);
-  const bool queued = post(std::move(request.body), [this, handler, reply, model = *model](const std::string& body) {
-    if (reply->abandoned()) return;
-    try {
-      auto answer = (this->*handler)(body, *model);
-      reply->answer(answer ? HttpResponse{200, "application/json", *std::move(answer), {}}
-                           : error_response(answer.error()));
-    } catch (const std::exception& problem) {
-      log_error("a request could not be answered: {}", problem.what());
-      reply->answer(error_response(internal_error("the request could not be answered")));
-    }
-  });
-  if (!queued) return error_response(queue_full("too many requests wait to be read"));
-  return reply;
+RequestHandler OpenAiApi::State::on_worker(BodyHandler handler, ErrorForm error_form) {
+  return [this, handler, error_form](HttpRequest&& request, const std::shared_ptr<Waker>& waker) -> Answer {
+    auto model = service.admit();
+    if (!model) return error_form(model.error());
+    auto reply = std::make_shared<WorkReply>(waker);
+    const auto job = [this, handler, error_form, reply, model = *model](const std::string& body) {
+      if (reply->abandoned()) return;
+      try {
+        auto answer = (this->*handler)(body, *model);
+        reply->answer(answer ? HttpResponse{200, "application/json", *std::move(answer), {}}
+                             : error_form(answer.error()));
+      } catch (const std::exception& problem) {
+        log_error("a request could not be answered: {}", problem.what());
+        reply->answer(error_form(internal_error("the request could not be answered")));
+      }
+    };
+    if (!post(std::move(request.body), job)) return error_form(queue_full("too many requests wait to be read"));
+    return reply;
+  };
 }
 
-void OpenAiApi::State::prepare(ApiKind kind, const std::string& body, const std::shared_ptr<ServedModel>& model,
-                               GenerationReply& reply) {
+void OpenAiApi::State::start(Prepare prepare, const std::string& body, const std::shared_ptr<ServedModel>& model,
+                             GenerationReply& reply) {
   if (reply.abandoned()) return;
   try {
-    auto prepared = prepare_generation(kind, body, service, *model, options);
+    auto prepared = prepare(body, service, *model, options);
     if (!prepared) {
       reply.fail(prepared.error());
     } else if (!reply.abandoned()) {
@@ -149,18 +166,17 @@ void OpenAiApi::stop() { state_->workers.stop(); }
 void OpenAiApi::add_routes(Router& router) {
   State* state = state_.get();
   using Wake = const std::shared_ptr<Waker>&;
-  router.add("POST", "/v1/chat/completions", [state](HttpRequest&& request, Wake waker) {
-    return state->generate(ApiKind::kChat, std::move(request), waker);
-  });
-  router.add("POST", "/v1/completions", [state](HttpRequest&& request, Wake waker) {
-    return state->generate(ApiKind::kCompletion, std::move(request), waker);
-  });
-  router.add("POST", "/tokenize", [state](HttpRequest&& request, Wake waker) {
-    return state->answer_on_worker(&State::tokenize, std::move(request), waker);
-  });
-  router.add("POST", "/detokenize", [state](HttpRequest&& request, Wake waker) {
-    return state->answer_on_worker(&State::detokenize, std::move(request), waker);
-  });
+  router.add("POST", "/v1/chat/completions", state->generator(prepare_kind<ApiKind::kChat>));
+  router.add("POST", "/v1/completions", state->generator(prepare_kind<ApiKind::kCompletion>));
+  router.add("POST", "/v1/responses", state->generator(prepare_response));
+  for (const std::string_view method : {"GET", "DELETE", "POST"}) {
+    router.add(method, "/v1/responses/*",
+               [](HttpRequest&& request, Wake) { return Answer(error_response(response_not_found(request.path))); });
+  }
+  router.add("POST", "/v1/messages", state->generator(prepare_message, anthropic_error));
+  router.add("POST", "/v1/messages/count_tokens", state->on_worker(&State::count_tokens, anthropic_error));
+  router.add("POST", "/tokenize", state->on_worker(&State::tokenize));
+  router.add("POST", "/detokenize", state->on_worker(&State::detokenize));
   router.add("GET", "/v1/models", [state](HttpRequest&&, Wake) { return Answer(state->models()); });
   router.add("GET", "/v1/models/*", [state](HttpRequest&& request, Wake) {
     return Answer(state->one_model(std::string_view(request.path).substr(sizeof "/v1/models/" - 1)));

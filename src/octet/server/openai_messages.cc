@@ -89,11 +89,11 @@ ApiResult<Json> checked_message(const Json& message, const std::string& path) {
 
 }  // namespace
 
-ApiResult<Json> check_messages(const Json& messages) {
-  if (messages.empty()) return std::unexpected(bad_value({}, "messages must not be empty"));
+ApiResult<Json> check_messages(const Json& messages, std::string_view path) {
+  if (messages.empty()) return std::unexpected(bad_value({}, fmt::format("{} must not be empty", path)));
   Json out = Json::array();
   for (const Json& message : messages) {
-    OCTET_TRY(Json checked, checked_message(message, fmt::format("messages.{}", out.size())));
+    OCTET_TRY(Json checked, checked_message(message, fmt::format("{}.{}", path, out.size())));
     out.push_back(std::move(checked));
   }
   return out;

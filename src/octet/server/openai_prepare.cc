@@ -10,6 +10,8 @@
 #include <limits>
 #include <random>
 
+#include "octet/server/openai_answer.h"
+
 namespace octet::server {
 namespace {
 
@@ -23,15 +25,6 @@ std::uint64_t salt_key(std::string_view salt) {
   std::uint64_t key = 0;
   std::memcpy(&key, digest.data(), sizeof key);
   return key | 1;
-}
-
-std::string new_id(std::string_view prefix) {
-  static const std::uint64_t process = [] {
-    std::random_device device;
-    return (std::uint64_t{device()} << 32) | device();
-  }();
-  static std::atomic<std::uint64_t> counter = 0;
-  return fmt::format("{}-{:016x}{:016x}", prefix, process, ++counter);
 }
 
 class Preparation {
@@ -186,11 +179,8 @@ class Preparation {
 AnswerFormat answer_format(const GenerationRequest& request, const Service& service, const ApiOptions& options) {
   AnswerFormat format;
   format.kind = request.kind;
-  format.id = new_id(request.kind == ApiKind::kChat ? "chatcmpl" : "cmpl");
-  format.model = request.model.empty() ? service.names().front() : request.model;
-  format.created = std::time(nullptr);
-  format.choices_per_prompt = request.choices;
-  format.stream = request.stream;
+  static_cast<AnswerFrame&>(format) =
+      answer_frame(request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", request, service);
   format.include_usage = request.include_usage || (request.stream && options.force_include_usage);
   format.continuous_usage = request.continuous_usage;
   format.return_token_ids = request.return_token_ids;
@@ -204,21 +194,51 @@ AnswerFormat answer_format(const GenerationRequest& request, const Service& serv
 
 }  // namespace
 
+std::string new_id(std::string_view prefix) {
+  static const std::uint64_t process = [] {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32) | device();
+  }();
+  static std::atomic<std::uint64_t> counter = 0;
+  return fmt::format("{}{:016x}{:016x}", prefix, process, ++counter);
+}
+
+AnswerFrame answer_frame(std::string_view id_prefix, const GenerationRequest& request, const Service& service) {
+  AnswerFrame frame;
+  frame.id = new_id(id_prefix);
+  frame.model = request.model.empty() ? service.names().front() : request.model;
+  frame.created = std::time(nullptr);
+  frame.choices_per_prompt = request.choices;
+  frame.stream = request.stream;
+  return frame;
+}
+
+ApiResult<> check_model(const std::string& asked, const Service& service) {
+  if (asked.empty() || service.serves(asked)) return {};
+  return std::unexpected(model_not_found(asked, service.names_text()));
+}
+
+ApiResult<engine::Request> prepare_chat(GenerationRequest& request, const ServedModel& model,
+                                        const TemplateOptions& templates) {
+  const Preparation preparation(model, request);
+  OCTET_TRY_VOID(preparation.check());
+  OCTET_TRY(std::vector<text::TokenId> ids, chat_tokens(std::move(request.chat), model, templates));
+  return preparation.engine_request(std::move(ids));
+}
+
 ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
                                               const ServedModel& model, const ApiOptions& options) {
   OCTET_TRY(Json parsed, parse_body(body));
   OCTET_TRY(GenerationRequest request, parse_generation_request(kind, std::move(parsed), model.replica->generation));
-  if (!request.model.empty() && !service.serves(request.model)) {
-    return std::unexpected(model_not_found(request.model, service.names_text()));
-  }
+  OCTET_TRY_VOID(check_model(request.model, service));
   const Preparation preparation(model, request);
   OCTET_TRY_VOID(preparation.check());
   PreparedRequest prepared;
-  prepared.format = answer_format(request, service, options);
-  prepared.format.tokenizer = model.replica->tokenizer.get();
+  AnswerFormat format = answer_format(request, service, options);
+  format.tokenizer = model.replica->tokenizer.get();
   const auto add = [&](std::vector<text::TokenId> ids) -> ApiResult<> {
     OCTET_TRY(engine::Request one, preparation.engine_request(std::move(ids)));
-    if (prepared.format.needs_prompt_ids()) prepared.format.prompt_ids.push_back(one.prompt);
+    if (format.needs_prompt_ids()) format.prompt_ids.push_back(one.prompt);
     prepared.requests.push_back(std::move(one));
     return {};
   };
@@ -227,11 +247,12 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
     OCTET_TRY_VOID(add(std::move(ids)));
   }
   for (Prompt& prompt : request.prompts) {
-    if (request.echo) prepared.format.echo.push_back(preparation.echo_of(prompt));
+    if (request.echo) format.echo.push_back(preparation.echo_of(prompt));
     OCTET_TRY(std::vector<text::TokenId> ids, preparation.prompt_tokens(prompt));
     OCTET_TRY_VOID(add(std::move(ids)));
   }
-  prepared.format.prompts = static_cast<std::int32_t>(prepared.requests.size());
+  format.prompts = static_cast<std::int32_t>(prepared.requests.size());
+  prepared.writer = std::make_unique<AnswerBuilder>(std::move(format));
   return prepared;
 }
 

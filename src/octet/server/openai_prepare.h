@@ -1,5 +1,6 @@
 // From a parsed body to requests that the engine can run: model name, template, tokens, lengths.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "octet/server/openai_reply.h"
@@ -22,5 +23,16 @@ struct ApiOptions {
 // Takes the time that tokenizing takes. `service` gives the names, `model` the rest.
 ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
                                               const ServedModel& model, const ApiOptions& options);
+
+// The parts of which other APIs make their requests; an API of theirs is a chat inside.
+//
+// An id that nothing else has: prefix and 32 hexadecimal digits.
+std::string new_id(std::string_view prefix);
+AnswerFrame answer_frame(std::string_view id_prefix, const GenerationRequest& request, const Service& service);
+// 404 unless the model is served; empty is the default one.
+ApiResult<> check_model(const std::string& asked, const Service& service);
+// Of a request of kind kChat. Takes the time that tokenizing takes.
+ApiResult<engine::Request> prepare_chat(GenerationRequest& request, const ServedModel& model,
+                                        const TemplateOptions& templates);
 
 }  // namespace octet::server

@@ -1,6 +1,7 @@
 #include "octet/server/openai_reply.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace octet::server {
 namespace {
@@ -45,10 +46,10 @@ class GenerationReply::Mailbox {
     if (waker) waker->wake();
   }
 
-  void prepare(const AnswerFormat& format) {
+  void prepare(const AnswerFrame& frame) {
     const std::lock_guard lock(mutex_);
-    stream_ = format.stream;
-    unfinished_ = format.choices();
+    stream_ = frame.stream;
+    unfinished_ = frame.choices();
   }
 
   // Remembers a request to cancel. False: the client has gone already.
@@ -111,8 +112,8 @@ class GenerationReply::Mailbox {
   bool stream_ = false, open_ = false, closed_ = false;
 };
 
-GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, const RequestLogOptions& log)
-    : log_(log), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
+GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, ErrorForm error_form, const RequestLogOptions& log)
+    : error_form_(error_form), log_(log), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
 GenerationReply::~GenerationReply() = default;
 
 void GenerationReply::fail(const ApiError& error) { mailbox_->open(error); }
@@ -121,14 +122,14 @@ bool GenerationReply::abandoned() const { return mailbox_->closed(); }
 
 void GenerationReply::start(std::shared_ptr<ServedModel> model, PreparedRequest prepared, Service& service) {
   engine::Engine& engine = *model->replica->engine;
-  const std::int32_t per_prompt = prepared.format.choices_per_prompt;
+  const std::int32_t per_prompt = prepared.writer->frame().choices_per_prompt;
   model_ = std::move(model);
-  mailbox_->prepare(prepared.format);
-  summary_.id = prepared.format.id;
+  mailbox_->prepare(prepared.writer->frame());
+  summary_.id = prepared.writer->frame().id;
   for (const engine::Request& request : prepared.requests) {
     summary_.prompt_tokens += static_cast<std::int64_t>(request.prompt.size());
   }
-  builder_.emplace(std::move(prepared.format));
+  writer_ = std::move(prepared.writer);
   std::vector<engine::RequestId> running;
   std::optional<ApiError> failure;
   bool gone = false;
@@ -169,26 +170,26 @@ void GenerationReply::poll(ReplyPart& part) {
       end_with(ending_error(delivery.output), part);
       return;
     }
-    if (!builder_->format().stream) {
-      builder_->add(delivery.choice, std::move(delivery.output));
+    if (!writer_->frame().stream) {
+      writer_->add(delivery.choice, std::move(delivery.output));
       continue;
     }
     if (!head_sent_ && !part.head) {
       part.stream = true;
       part.head = HttpResponse{200, "text/event-stream; charset=utf-8", {}, {{"Cache-Control", "no-cache"}}};
-      builder_->begin(part.body);
+      writer_->begin(part.body);
     }
-    builder_->event(part.body, delivery.choice, delivery.output);
+    writer_->event(part.body, delivery.choice, delivery.output);
   }
   if (part.head) head_sent_ = true;
-  if (!builder_->complete()) return;
+  if (!writer_->complete()) return;
   ended_ = true;
   part.end = ReplyPart::End::kDone;
   if (log_.outputs) log_text(log_, "output", summary_.id, summary_.text, summary_.finish);
-  if (builder_->format().stream) {
-    builder_->end(part.body);
+  if (writer_->frame().stream) {
+    writer_->end(part.body);
   } else {
-    part.head = HttpResponse{200, "application/json", builder_->whole(), {}};
+    part.head = HttpResponse{200, "application/json", writer_->whole(), {}};
   }
 }
 
@@ -196,10 +197,10 @@ void GenerationReply::poll(ReplyPart& part) {
 void GenerationReply::end_with(const ApiError& error, ReplyPart& part) {
   ended_ = true;
   if (head_sent_) {
-    AnswerBuilder::failure(part.body, error);
+    writer_->failure(part.body, error);
     part.end = ReplyPart::End::kBroken;
   } else {
-    part = {.head = error_response(error), .stream = false, .body = {}, .end = ReplyPart::End::kDone};
+    part = {.head = error_form_(error), .stream = false, .body = {}, .end = ReplyPart::End::kDone};
   }
   cancel_all();
 }
@@ -216,11 +217,11 @@ void GenerationReply::abandon() {
 }
 
 void GenerationReply::note(std::int32_t choice, const engine::Output& output) {
-  const AnswerFormat& format = builder_->format();
-  summary_.add(output, choice % format.choices_per_prompt == 0);
+  const AnswerFrame& frame = writer_->frame();
+  summary_.add(output, choice % frame.choices_per_prompt == 0);
   if (!log_.outputs) return;
   if (choice == 0) summary_.text += output.text;
-  if (format.stream && log_.deltas) log_text(log_, "delta", summary_.id, output.text, finish_text(output.finish));
+  if (frame.stream && log_.deltas) log_text(log_, "delta", summary_.id, output.text, finish_text(output.finish));
 }
 
 void GenerationReply::cancel_all() {

@@ -3,28 +3,27 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "octet/engine/engine.h"
-#include "octet/server/openai_answer.h"
+#include "octet/server/answer_writer.h"
 #include "octet/server/reply.h"
 #include "octet/server/request_log.h"
 #include "octet/server/service.h"
 
 namespace octet::server {
 
-// A request that the engine can run: one per prompt, sinks not set.
+// Requests that the engine can run, one per prompt, sinks not set; and what writes their answer.
 struct PreparedRequest {
   std::vector<engine::Request> requests;
-  AnswerFormat format;
+  std::unique_ptr<AnswerWriter> writer;
 };
 
 // Every output of the engine becomes one event of a stream; events that wait for the client go out in one write.
 class GenerationReply final : public Reply {
  public:
   // The options must outlive the reply.
-  GenerationReply(std::shared_ptr<Waker> waker, const RequestLogOptions& log);
+  GenerationReply(std::shared_ptr<Waker> waker, ErrorForm error_form, const RequestLogOptions& log);
   ~GenerationReply() override;
 
   // From a worker's thread, one of these once:
@@ -37,7 +36,7 @@ class GenerationReply final : public Reply {
   void poll(ReplyPart& part) override;
   std::size_t backlog() const override;
   void abandon() override;
-  const RequestSummary* summary() const override { return opened_ && builder_ ? &summary_ : nullptr; }
+  const RequestSummary* summary() const override { return opened_ && writer_ ? &summary_ : nullptr; }
 
  private:
   class Mailbox;
@@ -45,10 +44,11 @@ class GenerationReply final : public Reply {
   void cancel_all();
   void note(std::int32_t choice, const engine::Output& output);
 
+  const ErrorForm error_form_;
   const RequestLogOptions& log_;
   std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<ServedModel> model_;    // set before the mailbox opens
-  std::optional<AnswerBuilder> builder_;  // likewise; then used on the connection's thread only
+  std::unique_ptr<AnswerWriter> writer_;  // likewise; then used on the connection's thread only
   RequestSummary summary_;
   bool opened_ = false;  // the mailbox is, and the connection's thread has seen it
   bool head_sent_ = false, ended_ = false;

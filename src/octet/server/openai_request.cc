@@ -224,10 +224,7 @@ void parse_completion(JsonFields& fields, GenerationRequest& request) {
 
 ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
                                                       const formats::GenerationDefaults& defaults) {
-  if (!body.is_object()) {
-    return std::unexpected(bad_form({}, fmt::format("the body must be a JSON object, got {}", shown(body))));
-  }
-  if (body.size() > kMaxFields) return std::unexpected(bad_form({}, fmt::format("more than {} fields", kMaxFields)));
+  OCTET_TRY_VOID(check_body(body));
   JsonFields fields(body);
   GenerationRequest request;
   request.kind = kind;
@@ -240,6 +237,14 @@ ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
   }
   if (!fields.ok()) return std::unexpected(fields.error());
   return request;
+}
+
+ApiResult<> check_body(const Json& body) {
+  if (!body.is_object()) {
+    return std::unexpected(bad_form({}, fmt::format("the body must be a JSON object, got {}", shown(body))));
+  }
+  if (body.size() > kMaxFields) return std::unexpected(bad_form({}, fmt::format("more than {} fields", kMaxFields)));
+  return {};
 }
 
 ApiResult<Json> parse_body(std::string_view body) {

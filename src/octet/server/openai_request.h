@@ -49,5 +49,7 @@ ApiResult<GenerationRequest> parse_generation_request(ApiKind kind, Json body,
 
 // JSON from a client; errors have the position as param ("body.9").
 ApiResult<Json> parse_body(std::string_view body);
+// An object with a bounded number of fields.
+ApiResult<> check_body(const Json& body);
 
 }  // namespace octet::server

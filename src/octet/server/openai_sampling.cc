@@ -90,19 +90,24 @@ void parse_filters(JsonFields& fields, const formats::GenerationDefaults& defaul
   if (const auto seed = fields.integer("seed")) sampling.seed = static_cast<std::uint64_t>(*seed);
 }
 
-void parse_stops(JsonFields& fields, engine::SamplingParams& sampling) {
-  sampling.stop = fields.strings("stop");
+void parse_stop_strings(JsonFields& fields, const std::string& name, engine::SamplingParams& sampling) {
+  sampling.stop = fields.strings(name);
   if (sampling.stop.size() > kMaxStops) {
-    fields.fail(bad_form("stop", fmt::format("stop: at most {} strings, got {}", kMaxStops, sampling.stop.size())));
+    fields.fail(bad_form(name, fmt::format("{}: at most {} strings, got {}", name, kMaxStops, sampling.stop.size())));
   }
   if (std::ranges::find(sampling.stop, "") != sampling.stop.end()) {
-    fields.fail_value("stop", "stop: a stop string must not be empty");
+    fields.fail_value(name, fmt::format("{}: a stop string must not be empty", name));
   }
   for (const std::string& stop : sampling.stop) {
     if (stop.size() > kMaxStopBytes) {
-      fields.fail_value("stop", fmt::format("stop: at most {} bytes in a string, got {}", kMaxStopBytes, stop.size()));
+      fields.fail_value(name,
+                        fmt::format("{}: at most {} bytes in a string, got {}", name, kMaxStopBytes, stop.size()));
     }
   }
+}
+
+void parse_stops(JsonFields& fields, engine::SamplingParams& sampling) {
+  parse_stop_strings(fields, "stop", sampling);
   const auto ids = fields.integers("stop_token_ids");
   if (ids.size() > kMaxStopIds) {
     fields.fail_value("stop_token_ids", fmt::format("stop_token_ids: at most {}, got {}", kMaxStopIds, ids.size()));

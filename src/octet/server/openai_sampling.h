@@ -12,6 +12,8 @@ namespace octet::server {
 
 // temperature, top_p, min_p, top_k, seed. defaults stand in for fields that are left out.
 void parse_filters(JsonFields& fields, const formats::GenerationDefaults& defaults, engine::SamplingParams& sampling);
+// Strings of the field `name` that end an answer.
+void parse_stop_strings(JsonFields& fields, const std::string& name, engine::SamplingParams& sampling);
 // stop, stop_token_ids, include_stop_str_in_output, ignore_eos, skip_special_tokens.
 void parse_stops(JsonFields& fields, engine::SamplingParams& sampling);
 // The three penalties, logit_bias, min_tokens and allowed_token_ids.

@@ -48,6 +48,7 @@ ApiResult<std::vector<text::TokenId>> text_tokens(std::string_view text, bool ad
 ApiResult<std::vector<text::TokenId>> parse_token_ids(const Json& list, const std::string& path);
 
 // The messages of a chat: known roles, content as a string or a list of text parts, calls with names.
-ApiResult<Json> check_messages(const Json& messages);
+// path: of the list inside the body, for errors.
+ApiResult<Json> check_messages(const Json& messages, std::string_view path = "messages");
 
 }  // namespace octet::server

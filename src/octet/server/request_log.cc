@@ -164,21 +164,20 @@ void RequestLog::write(const Line& line, int status, const RequestSummary* summa
 
 void log_prompts(const RequestLogOptions& options, const PreparedRequest& prepared, const engine::Replica& replica) {
   if (!log_enabled(LogLevel::kInfo)) return;
+  const AnswerFrame& frame = prepared.writer->frame();
   for (const engine::Request& request : prepared.requests) {
     const engine::SamplingParams& sampling = request.sampling;
     const std::string text = replica.tokenizer ? replica.tokenizer->decode(request.prompt, false) : "";
     const std::string prompt = json(shortened(options, text));
-    const std::string parameters =
-        fmt::format(R"("n":{},"max_tokens":{},"temperature":{},"top_p":{},"top_k":{},"min_p":{},"stream":{})",
-                    request.choices, sampling.max_tokens, sampling.temperature, sampling.top_p, sampling.top_k,
-                    sampling.min_p, prepared.format.stream);
+    const std::string parameters = fmt::format(
+        R"("n":{},"max_tokens":{},"temperature":{},"top_p":{},"top_k":{},"min_p":{},"stream":{})", request.choices,
+        sampling.max_tokens, sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p, frame.stream);
     if (log_format() == LogFormat::kJson) {
       log_members(LogLevel::kInfo,
                   fmt::format(R"("event":"received","id":{},"prompt":{},"prompt_tokens":{},"parameters":{{{}}})",
-                              json(prepared.format.id), prompt, request.prompt.size(), parameters));
+                              json(frame.id), prompt, request.prompt.size(), parameters));
     } else {
-      log_info("received {}: prompt {}, {} tokens, {{{}}}", prepared.format.id, prompt, request.prompt.size(),
-               parameters);
+      log_info("received {}: prompt {}, {} tokens, {{{}}}", frame.id, prompt, request.prompt.size(), parameters);
     }
   }
 }
