@@ -91,9 +91,12 @@ function(octet_tests)
     add_dependencies(octet_${name}_test octet)
     add_test(NAME ${name} COMMAND octet_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
-  # tools/setup.sh test makes the environment with the client.
-  add_test(NAME e2e COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/openai_client_test.py $<TARGET_FILE:octet>
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # tools/setup.sh test makes the environment with the clients.
+  foreach(client openai anthropic)
+    add_test(NAME e2e_${client}
+      COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/${client}_client_test.py $<TARGET_FILE:octet>
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endforeach()
 endfunction()
 
 # fuzz/NAME_fuzz.cc becomes a libFuzzer program; its seed corpus is fuzz/corpus/NAME.

@@ -2,68 +2,23 @@
 """The openai client against `octet serve` with the default model.
    tests/e2e/openai_client_test.py PROGRAM [unittest's options]"""
 import json
-import os
-import re
-import signal
 import subprocess
 import sys
 import threading
-import time
 import unittest
-import urllib.request
 
 import openai
 
-SCALE = float(os.environ.get("OCTET_TEST_TIME_SCALE", "1"))
+from served_model import SCALE, Server, pull
+
 PROGRAM = "build/octet"
 FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
-
-
-class Server:
-    """`octet serve`, from its first line to its exit status."""
-
-    def __init__(self, model):
-        command = [PROGRAM, "serve", model, "--port", "0", "--served-model-name", "smollm2", "default",
-                   "--max-model-len", "2048", "--enable-prompt-tokens-details"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.start_line = self.process.stdout.readline()
-        self.curl = self.process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", self.start_line)
-        if not found:
-            raise RuntimeError(f"the server did not start: {self.start_line!r}")
-        self.url = found.group(0)
-
-    def metrics(self):
-        text = urllib.request.urlopen(self.url + "/metrics", timeout=60 * SCALE).read().decode()
-        values = {}
-        for line in text.splitlines():
-            if not line.startswith("#"):
-                name, value = line.rsplit(" ", 1)
-                values[name.split("{")[0]] = values.get(name.split("{")[0], 0.0) + float(value)
-        return values
-
-    def at_rest(self):
-        """Waits until nothing runs and no block is held."""
-        deadline = time.monotonic() + 60 * SCALE
-        while time.monotonic() < deadline:
-            values = self.metrics()
-            if not (values["vllm:num_requests_running"] or values["vllm:num_requests_waiting"]
-                    or values["vllm:kv_cache_usage_perc"]):
-                return True
-            time.sleep(0.05)
-        return False
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.stdout.close()
-        return self.process.wait(timeout=60 * SCALE)
 
 
 class OpenAiClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        pulled = subprocess.run([PROGRAM, "pull", "smollm2"], stdout=subprocess.PIPE, text=True, check=True)
-        cls.server = Server(pulled.stdout.splitlines()[-1])
+        cls.server = Server(PROGRAM, pull(PROGRAM))
         cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0,
                                    timeout=120 * SCALE)
 
@@ -181,6 +136,40 @@ class OpenAiClient(unittest.TestCase):
         stream.close()
         self.assertTrue(self.server.at_rest())
         self.assertLess(self.server.metrics()["vllm:generation_tokens_total"] - before, 1900)
+
+    def respond(self, **more):
+        return self.client.responses.create(
+            **{"model": "smollm2", "input": FRANCE[0]["content"], "temperature": 0, "max_output_tokens": 40, **more})
+
+    def test_responses(self):
+        answer = self.respond()
+        self.assertIn("Paris", answer.output_text)
+        self.assertEqual(answer.status, "completed")
+        chat = self.chat()
+        self.assertEqual(answer.output_text, chat.choices[0].message.content)
+        self.assertEqual(answer.usage.input_tokens, chat.usage.prompt_tokens)
+        self.assertEqual(answer.usage.output_tokens, chat.usage.completion_tokens)
+        cut = self.respond(max_output_tokens=4, instructions="You are brief.",
+                           input=[{"role": "user", "content": [{"type": "input_text", "text": "Say hi"}]}])
+        self.assertEqual((cut.status, cut.incomplete_details.reason), ("incomplete", "max_output_tokens"))
+        self.assertEqual(cut.usage.output_tokens, 4)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.respond(previous_response_id=answer.id)
+        self.assertEqual(caught.exception.param, "previous_response_id")
+        with self.assertRaises(openai.NotFoundError):
+            self.client.responses.retrieve(answer.id)
+
+    def test_streamed_responses(self):
+        whole = self.respond()
+        with self.client.responses.stream(model="smollm2", input=FRANCE[0]["content"], temperature=0,
+                                          max_output_tokens=40) as stream:
+            parts = [event.delta for event in stream if event.type == "response.output_text.delta"]
+            final = stream.get_final_response()
+        self.assertEqual("".join(parts), whole.output_text)
+        self.assertEqual(final.output_text, whole.output_text)
+        self.assertEqual(final.usage.output_tokens, whole.usage.output_tokens)
+        numbers = [event.sequence_number for event in self.respond(stream=True)]
+        self.assertEqual(numbers, list(range(len(numbers))))
 
     def test_errors(self):
         with self.assertRaises(openai.NotFoundError) as caught:

@@ -168,6 +168,8 @@ TEST(Messages, RefusesByNameInItsOwnEnvelope) {
            {R"("max_tokens":5,"tools":[{"name":"f","input_schema":{}}])", "tools"},
            {R"("max_tokens":5,"tool_choice":{"type":"any"})", "tool_choice"},
            {R"("max_tokens":5,"thinking":{"type":"enabled","budget_tokens":1024})", "thinking"},
+           {R"("max_tokens":5,"output_config":{"format":{"type":"json_schema"}})", "output_config.format"},
+           {R"("max_tokens":5,"output_config":{"effort":1})", "output_config.effort"},
            {R"("max_tokens":5,"system":5)", "system"},
            {R"("max_tokens":5,"system":[{"type":"image"}])", "image"},
        }) {

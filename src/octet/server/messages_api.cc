@@ -50,12 +50,17 @@ void check_unbuilt(JsonFields& fields) {
       fields.fail_value("thinking", "thinking is not supported by this server, only {\"type\": \"disabled\"}");
     }
   }
-  if (const Json* output = fields.object("output_config")) {
-    const auto format = output->find("format");
-    if (format != output->end() && !format->is_null()) {
-      fields.fail_value("output_config", "output_config.format is not supported by this server");
-    }
+}
+
+void parse_output_config(JsonFields& fields, GenerationRequest& request) {
+  const Json* output = fields.object("output_config");
+  if (output == nullptr) return;
+  JsonFields inner(*output, "output_config.");
+  if (inner.find("format") != nullptr) {
+    inner.fail_value("output_config", "output_config.format is not supported by this server");
   }
+  if (const auto effort = inner.string("effort")) request.chat.variables["reasoning_effort"] = *effort;
+  if (!inner.ok()) fields.fail(inner.error());
 }
 
 // Refuses blocks of other kinds by name.
@@ -142,6 +147,7 @@ ApiResult<GenerationRequest> parse_message_request(const Json& body, const forma
   }
   check_unbuilt(fields);
   parse_sampling(fields, defaults, request);
+  parse_output_config(fields, request);
   // Fields whose values change nothing here, but whose type is still checked.
   fields.object("metadata");
   fields.string("service_tier");
