@@ -60,7 +60,7 @@ Chat::Chat(std::unique_ptr<engine::Replica> replica, Json fields)
 
 Chat::~Chat() = default;
 
-bool Chat::has_template() const { return served_->model->replica->chat_template.has_value(); }
+bool Chat::has_template() const { return !served_->model->replica->chat_templates.empty(); }
 
 Json Chat::messages() const {
   Json all = Json::array();
