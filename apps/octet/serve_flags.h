@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/octet/surface_flags.h"
 #include "octet/base/error.h"
 #include "octet/base/flags.h"
 #include "octet/server/serve.h"
@@ -24,6 +25,7 @@ struct ServeFlags {
   double memory_share = 0.5, shutdown_timeout = 30;
   bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
   bool prompt_tokens_details = false, force_include_usage = false;
+  SurfaceFlags surface;
 };
 
 // The targets are fields of flags, which must outlive the table.

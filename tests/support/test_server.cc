@@ -51,6 +51,7 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
 
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
   api_ = std::make_unique<server::OpenAiApi>(service_, options_.api);
+  front_ = std::make_unique<server::Front>(router_, options_.front);
   api_->add_routes(router_);
   if (options_.load) publish();
   server::HttpServerOptions http;
@@ -58,8 +59,9 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   http.port = 0;
   http.io_threads = options_.io_threads;
   http.limits = options_.limits;
+  http.tls = options_.tls;
   auto bound = server::HttpServer::bind(http, [this](server::HttpRequest&& request, const auto& waker) {
-    return router_.handle(std::move(request), waker);
+    return front_->handle(std::move(request), waker);
   });
   OCTET_CHECK(bound.has_value());
   http_ = *std::move(bound);

@@ -4,10 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "octet/engine/engine.h"
+#include "octet/server/front.h"
 #include "octet/server/http_server.h"
 #include "octet/server/openai_api.h"
 #include "octet/server/router.h"
@@ -33,7 +35,9 @@ struct TestServerOptions {
   engine::SchedulerConfig::Policy policy = engine::SchedulerConfig::Policy::kFcfs;
   bool prefix_caching = true;
   server::HttpLimits limits;
+  server::FrontOptions front;
   server::ApiOptions api;
+  std::optional<server::TlsOptions> tls;
   int io_threads = 1;
   std::string host = "127.0.0.1";
 };
@@ -58,6 +62,7 @@ class TestServer {
   TestServerOptions options_;
   server::Service service_{{"M", "M2"}};
   server::Router router_;
+  std::unique_ptr<server::Front> front_;
   std::unique_ptr<server::OpenAiApi> api_;
   std::unique_ptr<server::HttpServer> http_;
 };

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -24,15 +25,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kDrainPoll{20};
+constexpr std::chrono::seconds kCutGrace{2};  // for clients to take the last event of a stream that was cut
 
-// SIGINT and SIGTERM as something to wait for. Blocks them, for threads that start later too.
+// SIGINT, SIGTERM and, where asked for, SIGHUP as something to wait for. Blocks them, for threads that start later too.
 class Signals {
  public:
-  Signals() {
+  explicit Signals(bool hangup) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    if (hangup) sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -116,9 +119,10 @@ std::string shell_quoted(std::string_view text) {
 }
 
 // An address that a client on this machine can use.
-std::string client_url(const std::string& url) {
-  if (url.starts_with("http://0.0.0.0:")) return "http://127.0.0.1:" + url.substr(sizeof "http://0.0.0.0:" - 1);
-  if (url.starts_with("http://[::]:")) return "http://[::1]:" + url.substr(sizeof "http://[::]:" - 1);
+std::string client_url(std::string url) {
+  for (const auto& [all, own] : {std::pair{"://0.0.0.0:", "://127.0.0.1:"}, std::pair{"://[::]:", "://[::1]:"}}) {
+    if (const std::size_t at = url.find(all); at != std::string::npos) url.replace(at, std::strlen(all), own);
+  }
   return url;
 }
 
@@ -145,14 +149,16 @@ class Lifetime {
  public:
   explicit Lifetime(const ServeOptions& options)
       : options_(options),
+        signals_(options.http.tls.has_value()),
         service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
-        api_(service_, options.api) {
+        api_(service_, options.api),
+        front_(router_, options.front) {
     api_.add_routes(router_);
   }
 
   int run(const ReplicaLoader& load) {
     auto bound = HttpServer::bind(options_.http, [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-      return router_.handle(std::move(request), waker);
+      return front_.handle(std::move(request), waker);
     });
     if (!bound) {
       fmt::print(stderr, "octet serve: {}\n", bound.error().message);
@@ -181,7 +187,7 @@ class Lifetime {
       loaded.emplace(load(options));
       signals_.interrupt();
     });
-    if (const int signal = signals_.wait(); signal != 0) {
+    if (const int signal = wait_for_end(); signal != 0) {
       // Nothing has been served that could be lost, and a load cannot be cut short otherwise.
       http_->stop();
       std::_Exit(128 + signal);
@@ -197,18 +203,33 @@ class Lifetime {
     return std::nullopt;
   }
 
+  // The signal to end; 0: interrupted.
+  int wait_for_end() {
+    int signal = signals_.wait();
+    for (; signal == SIGHUP; signal = signals_.wait()) {
+      if (const auto reloaded = http_->reload_certificate()) {
+        log_info("the certificate was read again");
+      } else {
+        log_error("the certificate stays what it was: {}", reloaded.error().message);
+      }
+    }
+    return signal;
+  }
+
   int serve_until_signal() {
-    int signal = 0;
-    while (signal == 0) signal = signals_.wait();
+    while (wait_for_end() == 0) {
+    }
     const auto deadline = Clock::now() + options_.shutdown_timeout;
     log_info("shutting down: {} requests to finish, at most {} s; a second signal ends at once",
              http_->busy_connections(), options_.shutdown_timeout.count() / 1000);
     service_.begin_drain();
     http_->drain();
     while (!http_->wait_idle(Clock::now() + kDrainPoll)) {
-      if (const int again = signals_.wait(0); again != 0) return 128 + again;
+      if (const int again = signals_.wait(0); again != 0 && again != SIGHUP) return 128 + again;
       if (Clock::now() >= deadline) {
         log_warning("{} requests were cut off", http_->busy_connections());
+        http_->cut();
+        http_->wait_idle(Clock::now() + kCutGrace);
         return 1;
       }
     }
@@ -220,6 +241,7 @@ class Lifetime {
   Service service_;
   OpenAiApi api_;
   Router router_;
+  Front front_;
   std::unique_ptr<HttpServer> http_;
 };
 
