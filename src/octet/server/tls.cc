@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509err.h>
 #include <sys/stat.h>
 
 #include "octet/base/file.h"
@@ -38,7 +39,7 @@ int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
                     unsigned int in_size, void*) {
-  constexpr unsigned char kHttp11[] = "\x08http/1.1";
+  static constexpr unsigned char kHttp11[] = "\x08http/1.1";
   unsigned char* chosen = nullptr;
   if (::SSL_select_next_proto(&chosen, out_size, kHttp11, sizeof kHttp11 - 1, in, in_size) != OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_NOACK;
@@ -56,14 +57,17 @@ Result<> load_pair(SSL_CTX* context, const TlsOptions& options) {
   const std::string& key = own_file ? options.key_file : options.cert_file;
   const std::string_view flag = own_file ? "--ssl-keyfile" : "--ssl-certfile";
   OCTET_TRY_VOID(check_readable(flag, key));
-  if (::SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
+  // A key of the certificate's kind is compared with it at once.
+  const bool loaded = ::SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) == 1;
+  const bool mismatch = !loaded && ERR_GET_REASON(::ERR_peek_error()) == X509_R_KEY_VALUES_MISMATCH;
+  if (!loaded && !mismatch) {
     if (!own_file) {
       ::ERR_clear_error();
       return fail(ErrorCode::kInvalid, "--ssl-certfile {}: holds no private key, and there is no --ssl-keyfile", key);
     }
     return refuse(flag, key);
   }
-  if (::SSL_CTX_check_private_key(context) != 1) {
+  if (mismatch || ::SSL_CTX_check_private_key(context) != 1) {
     ::ERR_clear_error();
     return fail(ErrorCode::kInvalid, "{} {}: is not the key of the certificate {}", flag, key, options.cert_file);
   }
