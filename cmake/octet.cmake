@@ -108,6 +108,8 @@ function(octet_tests)
     add_test(NAME ${name} COMMAND octet_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
   # tools/setup.sh test makes the environment with the client.
+  add_test(NAME page COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/chat_page_test.py $<TARGET_FILE:octet>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   add_test(NAME e2e COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/openai_client_test.py $<TARGET_FILE:octet>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()

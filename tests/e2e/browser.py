@@ -23,6 +23,7 @@ class Browser:
                    "--remote-debugging-port=0", "--remote-allow-origins=*", f"--user-data-dir={self.profile}",
                    "about:blank"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.socket = None
         self.number = 0
         self.events = []
         try:
@@ -40,7 +41,10 @@ class Browser:
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the browser ended with status {self.process.returncode}")
-            lines = open(path).read().split("\n") if os.path.exists(path) else []
+            lines = []
+            if os.path.exists(path):
+                with open(path) as file:
+                    lines = file.read().split("\n")
             if len(lines) >= 2:
                 browser = websocket.create_connection(f"ws://127.0.0.1:{lines[0]}{lines[1]}", timeout=PATIENCE,
                                                       suppress_origin=True)
@@ -124,6 +128,8 @@ class Browser:
             file.write(base64.b64decode(image))
 
     def close(self):
+        if self.socket:
+            self.socket.close()
         self.process.terminate()
         try:
             self.process.wait(timeout=10)

@@ -1,6 +1,6 @@
 // Markdown to DOM nodes. Text only ever becomes text nodes: nothing a model says can become markup.
 
-const kInline = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([\s\S]+?)\*\*|__([\s\S]+?)__|\*([^\s*](?:[\s\S]*?[^\s*])?)\*|\[([^\]\n]+)\]\(([^()\s]+)\)|\\([\\`*_{}[\]()#+.!|>~-])/;
+const kInline = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([\s\S]+?)\*\*|__([\s\S]+?)__|\*([^\s*](?:[\s\S]*?[^\s*])??)\*|\[([^\]\n]+)\]\(([^()\s]+)\)|\\([\\`*_{}[\]()#+.!|>~-])/;
 
 function element(name, ...children) {
   const node = document.createElement(name);
