@@ -141,7 +141,9 @@ void announce(const ServeOptions& options, const HttpServer& http, const Service
       static_cast<double>(replica.kv_bytes) / 1e6, replica.kv_tokens,
       static_cast<double>(replica.kv_tokens) / std::max(1, replica.max_model_len), replica.max_model_len);
   const std::string url = options.http.unix_path.empty() ? client_url(http.urls().front()) : http.urls().front();
-  fmt::print("{}\n", example_curl(url, service.names().front(), replica));
+  std::string example = example_curl(url, service.names().front(), replica);
+  if (!options.front.api_keys.empty()) example += " -H 'Authorization: Bearer KEY'";
+  fmt::print("{}\n", example);
   std::fflush(stdout);
 }
 
