@@ -44,7 +44,6 @@ test:
 	@tools/check_format.sh
 	@tools/build.sh release
 	@build/octet pull smollm2 >/dev/null
-	@.venv/bin/python3 tools/fetch_test_data.py
 	@tools/ctest.sh build
 
 sanitize:

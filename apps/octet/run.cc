@@ -14,8 +14,8 @@
 #include "apps/octet/pull_signals.h"
 #include "apps/octet/run_chat.h"
 #include "apps/octet/run_session.h"
+#include "apps/octet/template_flag.h"
 #include "octet/base/environment.h"
-#include "octet/base/file.h"
 #include "octet/base/flags.h"
 #include "octet/base/json.h"
 #include "octet/base/log.h"
@@ -32,7 +32,6 @@ using octet::Result;
 namespace {
 
 constexpr std::size_t kMaxPromptBytes = std::size_t{64} << 20;
-constexpr std::size_t kMaxTemplateBytes = std::size_t{4} << 20;
 // Fixed, so that the start measures nothing; few enough that Ctrl-C acts at once in a long prompt.
 constexpr std::int32_t kStepTokens = 256;
 
@@ -198,9 +197,7 @@ Result<std::unique_ptr<octet::engine::Replica>> load(const RunFlags& f) {
     options.tokenizer = tokenizer.value_or(*f.tokenizer);
   }
   if (f.chat_template) {
-    auto text = octet::read_file(*f.chat_template, kMaxTemplateBytes);
-    if (!text) return within("--chat-template", std::move(text).error());
-    options.chat_template = *std::move(text);
+    OCTET_TRY(options.chat_template, chat_template_source(*f.chat_template));
   }
   options.dtype = f.dtype;
   options.threads = static_cast<int>(f.threads.value_or(0));

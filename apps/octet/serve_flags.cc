@@ -104,7 +104,9 @@ std::vector<Flag> model_flags(ServeFlags& f) {
       {.names = "--tokenizer",
        .group = group,
        .target = &f.tokenizer,
-       .help = "tokenizer.json, a folder that holds it, or ORG/NAME of the hub",
+       .help =
+           "a file (tokenizer.json, tokenizer.model, tekken.json, *.tiktoken, *.gguf), a folder with one, or ORG/NAME "
+           "of the hub",
        .fallback = "the model's own"},
       {.names = "--skip-tokenizer-init",
        .group = group,
@@ -115,6 +117,20 @@ std::vector<Flag> model_flags(ServeFlags& f) {
        .target = &f.chat_template,
        .help = "Jinja template: a file, or the template itself",
        .fallback = "the model's own"},
+      {.names = "--chat-template-content-format",
+       .group = group,
+       .target = &f.content_format,
+       .help = "content that templates are given: a string, a list of parts, or whichever the template takes",
+       .choices = "auto,string,openai"},
+      {.names = "--trust-request-chat-template",
+       .group = group,
+       .target = &f.trust_template,
+       .help = "render chat_template of a request; else such a request is refused"},
+      {.names = "--default-chat-template-kwargs",
+       .group = group,
+       .target = &f.chat_template_kwargs,
+       .help = "JSON object of names for templates, which chat_template_kwargs of a request overrides",
+       .fallback = "none"},
       {.names = "--dtype",
        .group = group,
        .target = &f.dtype,
@@ -233,6 +249,20 @@ Result<> check_layout(const ServeFlags& f) {
   return {};
 }
 
+Result<> template_options(const ServeFlags& f, octet::server::TemplateOptions& options) {
+  using octet::text::ContentFormat;
+  options.trust_request = f.trust_template;
+  options.content_format = f.content_format == "string"   ? ContentFormat::kString
+                           : f.content_format == "openai" ? ContentFormat::kParts
+                                                          : ContentFormat::kAuto;
+  if (!f.chat_template_kwargs) return {};
+  auto kwargs = octet::parse_json(*f.chat_template_kwargs);
+  if (!kwargs) return within("--default-chat-template-kwargs", std::move(kwargs).error());
+  if (!kwargs->is_object()) return fail(ErrorCode::kInvalid, "--default-chat-template-kwargs: expected a JSON object");
+  options.default_variables = *std::move(kwargs);
+  return {};
+}
+
 Result<std::optional<std::int32_t>> context_length(const std::optional<std::string>& value) {
   if (!value || *value == "auto" || *value == "-1") return std::nullopt;
   const auto size = octet::parse_size(*value);
@@ -286,6 +316,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   if (f.chat_template) {
     OCTET_TRY(replica.chat_template, chat_template_source(*f.chat_template));
   }
+  OCTET_TRY_VOID(template_options(f, options.api.templates));
   replica.dtype = dtype_name(f.dtype);
   replica.threads = static_cast<int>(f.threads.value_or(0));
   replica.kv_cache_bytes = f.kv_cache_bytes;

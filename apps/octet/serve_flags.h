@@ -13,10 +13,10 @@
 struct ServeFlags {
   std::optional<std::string> model, model_flag;
   std::vector<std::string> served_names;
-  std::optional<std::string> tokenizer, chat_template, uds;
+  std::optional<std::string> tokenizer, chat_template, chat_template_kwargs, uds;
   std::optional<std::string> revision, hf_token, download_dir;
   std::optional<std::string> max_model_len, distributed_backend;
-  std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", log_level = "info", config;
+  std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", log_level = "info", config, content_format = "auto";
   std::int64_t port = 8000, max_num_seqs = 64, max_queued = 1024, block_size = 16, seed = 0;
   std::optional<std::int64_t> threads;
   std::int64_t header_bytes = 65536, header_count = 256, body_bytes = std::int64_t{64} << 20;
@@ -24,7 +24,7 @@ struct ServeFlags {
   std::optional<std::int64_t> max_batched_tokens, kv_cache_bytes;
   double memory_share = 0.5, shutdown_timeout = 30;
   bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
-  bool prompt_tokens_details = false, force_include_usage = false;
+  bool prompt_tokens_details = false, force_include_usage = false, trust_template = false;
   SurfaceFlags surface;
 };
 

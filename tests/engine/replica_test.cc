@@ -96,6 +96,16 @@ TEST(Replica, SpeaksThroughItsTokenizer) {
   EXPECT_EQ(output.text, (*replica)->tokenizer->decode(output.tokens));
 }
 
+TEST(Replica, SpeaksThroughASentencePieceModel) {
+  const TempFolder folder;
+  testing::make_tiny_model({.vocabulary = 800, .max_positions = 256}).write(folder.path());
+  std::filesystem::copy(std::string(OCTET_TEST_DATA) + "/text/tiny-sp-bpe/tokenizer.model", folder.path());
+  auto replica = load_replica(options_for(folder));
+  ASSERT_TRUE(replica.has_value()) << replica.error().message;
+  EXPECT_EQ((*replica)->tokenizer->encode("Hello").value().front(), 1);
+  EXPECT_EQ((*replica)->engine->config().vocabulary_size, 800);
+}
+
 TEST(Replica, ShortensTheContextToThePoolUnlessItWasAskedFor) {
   const TempFolder folder;
   testing::make_tiny_model({.max_positions = 100000}).write(folder.path());

@@ -186,6 +186,40 @@ TEST(StartUp, ModelWithoutTokenizerSaysHowToServeIt) {
   EXPECT_THAT(refusal.output, AllOf(HasSubstr("tokenizer.json"), HasSubstr("--skip-tokenizer-init")));
 }
 
+TEST(StartUp, TemplateFlagsNameWhatIsWrong) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--chat-template", "no-such-file"}, "--chat-template no-such-file"},
+      {{"--chat-template", "a\n{% if %}"}, "line 2"},
+      {{"--chat-template-content-format", "list"}, "--chat-template-content-format"},
+      {{"--default-chat-template-kwargs", "[1]"}, "--default-chat-template-kwargs: expected a JSON object"}};
+  for (const auto& [flags, expected] : cases) {
+    std::vector<std::string> arguments = {tiny_model().string(), "--port", "0", "--log-level", "error"};
+    arguments.insert(arguments.end(), {"--tokenizer", std::string(OCTET_TEST_DATA) + "/text/tiny-bpe"});
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Refusal refusal = refused(arguments);
+    EXPECT_NE(refusal.status, 0);
+    EXPECT_THAT(refusal.output, HasSubstr(expected));
+  }
+}
+
+TEST(StartUp, TemplateFlagsReachTheTemplate) {
+  ServerProcess server({tiny_model().string(), "--port", "0", "--tokenizer",
+                        std::string(OCTET_TEST_DATA) + "/text/tiny-bpe", "--chat-template", "{{ mine }}\\n{{ yours }}",
+                        "--default-chat-template-kwargs", R"({"mine": "a", "yours": "b"})",
+                        "--trust-request-chat-template"});
+  ASSERT_TRUE(server.serves()) << server.output();
+  const auto prompt = [&](const std::string& fields) {
+    const auto tokens =
+        http_post(server.port(), "/tokenize", R"({"messages":[{"role":"user","content":"x"}])" + fields + "}");
+    EXPECT_EQ(tokens.status, 200) << tokens.body;
+    const Json body = {{"tokens", tokens.json()["tokens"]}};
+    return http_post(server.port(), "/detokenize", body.dump()).json()["prompt"].get<std::string>();
+  };
+  EXPECT_EQ(prompt(""), "a\nb");
+  EXPECT_EQ(prompt(R"(,"chat_template_kwargs":{"yours":"c"})"), "a\nc");
+  EXPECT_EQ(prompt(R"(,"chat_template":"{{ messages[0].content }}!")"), "x!");
+}
+
 TEST(StartUp, UnknownFlagNamesTheNearest) {
   const Refusal refusal = refused(tiny_arguments({"--max-modle-len", "64"}));
   EXPECT_EQ(refusal.status, 2);

@@ -165,6 +165,7 @@ class FailingTokenizer final : public text::Tokenizer {
   }
   text::TokenId vocabulary_size() const override { return bytes_->vocabulary_size(); }
   std::optional<std::string> token(text::TokenId id) const override { return bytes_->token(id); }
+  std::string token_bytes(text::TokenId id) const override { return bytes_->token_bytes(id); }
   std::optional<text::TokenId> id_of(std::string_view token) const override { return bytes_->id_of(token); }
   bool is_special(text::TokenId id) const override { return bytes_->is_special(id); }
 

@@ -166,5 +166,34 @@ TEST(ChatTemplate, ValuesThatReferToThemselvesAreFreed) {
                   .starts_with("error: "));
 }
 
+TEST(ChatTemplate, SpansFollowTextThroughLayout) {
+  const auto through = [](const std::string& expression) {
+    return render_marked("{% set c = messages[0].content %}{{ " + expression + " }}", chat("xY zz.com"));
+  };
+  EXPECT_EQ(through("('a ' + c) | wordwrap(4)"), "a [xY]\n[zz.c]\n[om]");
+  EXPECT_EQ(through("{'k': c} | xmlattr"), " k=\"[xY zz.com]\"");
+  EXPECT_EQ(through("{'k': c} | pprint"), "{'k': '[xY zz.com]'}");
+  EXPECT_EQ(through("c | urlize"), "[xY ]<a href=\"https://[zz.com]\" rel=\"noopener\">[zz.com]</a>");
+}
+
+TEST(ChatTemplate, ChanceIsRefused) {
+  EXPECT_EQ(
+      render_marked("{{ [1, 2] | random }}", chat("")),
+      "error: chat template, line 1: the filter random is not supported: the same chat must give the same prompt");
+}
+
+TEST(ChatTemplate, LayoutIsBounded) {
+  for (const char* source :
+       {"{{ ('ab-' * 100000) | wordwrap(1) | length }}", "{{ ('a ' * 100000) | urlize | length }}",
+        "{{ ([range(9999) | list] * 50) | pprint }}", "{{ ('(' * 300000 + 'a.com') | urlize | length }}",
+        "{{ (')' * 300000) | urlize | length }}", "{{ ('w' * 300000) | pprint | length }}",
+        "{{ ('w ' * 300000) | pprint | length }}"}) {
+    const auto rendered = parsed(source).render(chat(""), {.max_steps = 1'000'000});
+    if (!rendered) {
+      EXPECT_EQ(rendered.error().code, ErrorCode::kExhausted) << source << rendered.error().message;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace octet::text

@@ -23,8 +23,8 @@ Result<std::string> render(const Json& record) {
   return rendered->text;
 }
 
-TEST(JinjaGolden, Snippets) {
-  for (const Json& record : testing::read_jsonl("jinja/snippets.jsonl")) {
+void check_snippets(const std::string& file) {
+  for (const Json& record : testing::read_jsonl(file)) {
     SCOPED_TRACE(record.at("name").get<std::string>());
     const auto got = render(record);
     if (record.contains("expected")) {
@@ -40,6 +40,9 @@ TEST(JinjaGolden, Snippets) {
     }
   }
 }
+
+TEST(JinjaGolden, Snippets) { check_snippets("jinja/snippets.jsonl"); }
+TEST(JinjaGolden, LayoutFilters) { check_snippets("jinja/layout_filters.jsonl"); }
 
 // Largest resident size so far, in KiB.
 long peak_memory() {

@@ -63,5 +63,18 @@ TEST(Categories, KnowsCharactersOfUnicode16) {
   EXPECT_FALSE(is_letter(0x1C8B));
 }
 
+TEST(Casing, OneCharacterMayBecomeSeveral) {
+  const auto cases = [](char32_t c) {
+    std::string upper, lower, title;
+    append_upper(upper, c), append_lower(lower, c), append_title(title, c);
+    return upper + " " + lower + " " + title;
+  };
+  EXPECT_EQ(cases(0xDF), "SS \u00DF Ss");
+  EXPECT_EQ(cases(0x1FB3), "\u0391\u0399 \u1FB3 \u1FBC");
+  EXPECT_EQ(cases(0x1F88), "\u1F08\u0399 \u1F80 \u1F88");
+  EXPECT_EQ(cases(0x1FF7), "\u03A9\u0342\u0399 \u1FF7 \u03A9\u0342\u0345");
+  EXPECT_EQ(cases(0x130), "\u0130 i\u0307 \u0130");
+}
+
 }  // namespace
 }  // namespace octet::text

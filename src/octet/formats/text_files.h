@@ -11,8 +11,8 @@ namespace octet::formats {
 class GgufFile;
 
 struct TextFiles {
-  std::map<std::string, std::string> chat_templates;    // Jinja sources by name; the usual one is "default"
-  std::map<std::string, std::string> special_tokens;    // "bos_token" and the like, as text
+  std::map<std::string, std::string> chat_templates;  // Jinja sources by name; the usual one is "default"
+  std::map<std::string, std::string> special_tokens;  // "bos_token" and the like, as text
 };
 
 // A folder as transformers reads it: templates stand in chat_template.jinja and additional_chat_templates/NAME.jinja;

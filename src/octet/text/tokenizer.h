@@ -31,7 +31,6 @@ struct TextSpan {
   bool is_data = false;
 };
 
-// Immutable after loading; all calls are thread-safe.
 // One run of decoding, id by id. Everything it gives out is whole characters of valid UTF-8.
 class DecodeStream {
  public:
@@ -42,6 +41,7 @@ class DecodeStream {
   virtual void finish(std::string& out) = 0;
 };
 
+// Immutable after loading; all calls are thread-safe.
 class Tokenizer {
  public:
   // tokenizer.json as text. An unsupported component is an error that names it.
@@ -78,6 +78,9 @@ class Tokenizer {
   virtual TokenId vocabulary_size() const = 0;
   // The token as the vocabulary spells it ("Ġthe"), or nothing for an id that has no token.
   virtual std::optional<std::string> token(TokenId id) const = 0;
+  // The bytes that the token stands for inside a text: those of all tokens of a text, one behind the other, are that
+  // text. A token that no text comes from is given as it is spelled; empty for an id that has no token.
+  virtual std::string token_bytes(TokenId id) const = 0;
   virtual std::optional<TokenId> id_of(std::string_view token) const = 0;
   virtual bool is_special(TokenId id) const = 0;
 };

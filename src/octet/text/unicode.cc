@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "octet/text/code_point_table.h"
+#include "octet/text/special_casing.h"
 #include "octet/text/unicode_additions.h"
 
 namespace octet::text {
@@ -20,41 +21,9 @@ utf8proc_category_t category(char32_t c) {
   return range != kAddedCharacters.end() && range->first <= c ? range->category : known;
 }
 
-// Characters whose upper case is more than one character (SpecialCasing.txt, without the Greek iota forms).
-struct Expansion {
-  char32_t from;
-  std::u32string_view upper, title;
-};
-constexpr std::array<Expansion, 24> kExpansions{{
-    {0x00DF, U"SS", U"Ss"},
-    {0x0149, U"\u02BCN", U"\u02BCN"},
-    {0x01F0, U"J\u030C", U"J\u030C"},
-    {0x0390, U"\u0399\u0308\u0301", U"\u0399\u0308\u0301"},
-    {0x03B0, U"\u03A5\u0308\u0301", U"\u03A5\u0308\u0301"},
-    {0x0587, U"\u0535\u0552", U"\u0535\u0582"},
-    {0x1E96, U"H\u0331", U"H\u0331"},
-    {0x1E97, U"T\u0308", U"T\u0308"},
-    {0x1E98, U"W\u030A", U"W\u030A"},
-    {0x1E99, U"Y\u030A", U"Y\u030A"},
-    {0x1E9A, U"A\u02BE", U"A\u02BE"},
-    {0x1F50, U"\u03A5\u0313", U"\u03A5\u0313"},
-    {0xFB00, U"FF", U"Ff"},
-    {0xFB01, U"FI", U"Fi"},
-    {0xFB02, U"FL", U"Fl"},
-    {0xFB03, U"FFI", U"Ffi"},
-    {0xFB04, U"FFL", U"Ffl"},
-    {0xFB05, U"ST", U"St"},
-    {0xFB06, U"ST", U"St"},
-    {0xFB13, U"\u0544\u0546", U"\u0544\u0576"},
-    {0xFB14, U"\u0544\u0535", U"\u0544\u0565"},
-    {0xFB15, U"\u0544\u053B", U"\u0544\u056B"},
-    {0xFB16, U"\u054E\u0546", U"\u054E\u0576"},
-    {0xFB17, U"\u0544\u053D", U"\u0544\u056D"},
-}};
-
-const Expansion* expansion(char32_t c) {
-  const auto* found = std::ranges::find(kExpansions, c, &Expansion::from);
-  return found == kExpansions.end() ? nullptr : found;
+const SpecialCasing* special_casing(char32_t c) {
+  const auto found = std::ranges::lower_bound(kSpecialCasing, c, {}, &SpecialCasing::from);
+  return found == kSpecialCasing.end() || found->from != c ? nullptr : &*found;
 }
 
 }  // namespace
@@ -177,7 +146,7 @@ bool is_printable(char32_t c) {
 }
 
 void append_upper(std::string& out, char32_t c) {
-  if (const Expansion* special = expansion(c)) {
+  if (const SpecialCasing* special = special_casing(c)) {
     for (char32_t part : special->upper) append_code_point(out, part);
   } else {
     append_code_point(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
@@ -193,7 +162,7 @@ void append_lower(std::string& out, char32_t c) {
 }
 
 void append_title(std::string& out, char32_t c) {
-  if (const Expansion* special = expansion(c)) {
+  if (const SpecialCasing* special = special_casing(c)) {
     for (char32_t part : special->title) append_code_point(out, part);
   } else {
     append_code_point(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));

@@ -8,6 +8,7 @@ namespace octet::text::jinja {
 
 // Sorted by name.
 std::span<const Builtin> text_filters();
+std::span<const Builtin> layout_filters();
 std::span<const Builtin> value_filters();
 std::span<const Builtin> list_filters();
 std::span<const Builtin> selection_filters();

@@ -172,6 +172,37 @@ Result<Value> to_json_filter(Interpreter& interpreter, const Value& subject, con
   return interpreter.heap().string(std::move(text));
 }
 
+Result<Value> file_size(Interpreter& interpreter, const Value& subject, const Arguments& arguments) {
+  OCTET_TRY_VOID(arguments.check("filesizeformat", {"binary"}));
+  OCTET_TRY_VOID(defined(subject));
+  double size = 0;
+  if (subject.is_string()) {
+    const auto read = read_float(subject.text());
+    if (!read) {
+      SpanText shown;
+      OCTET_TRY_VOID(print_repr(interpreter.budget(), shown, subject));
+      return fail(ErrorCode::kInvalid, "could not convert string to float: {}", shown.bytes());
+    }
+    size = *read;
+  } else if (subject.is_number()) {
+    size = subject.real();
+  } else {
+    return fail(ErrorCode::kInvalid, "float() argument must be a string or a real number, not '{}'",
+                type_name(subject));
+  }
+  const bool binary = flag_or(arguments.find(0, "binary"), false);
+  const double base = binary ? 1024 : 1000;
+  if (size == 1) return Value::literal("1 Byte");
+  if (size < base) return Value::literal(fmt::format("{} Bytes", integer_repr(truncate_float(size).value_or(0))));
+  constexpr std::string_view kPrefixes = "kMGTPEZY";
+  long double unit = base * base;  // exact up to 1000 to the 9th
+  std::size_t at = 0;
+  while (!(size < unit) && at + 1 < kPrefixes.size()) unit *= base, ++at;
+  const char prefix = binary && at == 0 ? 'K' : kPrefixes[at];
+  return Value::literal(
+      fmt::format("{:.1f} {}{}", base * size / static_cast<double>(unit), prefix, binary ? "iB" : "B"));
+}
+
 // Like subject.name, but without falling back to items.
 Result<Value> attribute_of(Interpreter& interpreter, const Value& subject, const Arguments& arguments) {
   OCTET_TRY_VOID(arguments.check("attr", {"name"}));
@@ -188,6 +219,7 @@ constexpr std::array kFilters = std::to_array<Builtin>({
     {"attr", attribute_of},
     {"d", default_value},
     {"default", default_value},
+    {"filesizeformat", file_size},
     {"float", to_float},
     {"int", to_integer},
     {"round", round},

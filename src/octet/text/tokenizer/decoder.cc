@@ -11,8 +11,9 @@ namespace octet::text {
 
 class DecoderRun::Output final : public TokenSink {
  public:
+  explicit Output(DecodeMode mode) : is_text_(mode != DecodeMode::kBytes) {}
   void part(std::string_view text) override {
-    if (is_valid_utf8(text)) {
+    if (!is_text_ || is_valid_utf8(text)) {
       *out += text;
     } else {
       *out += repair_utf8(text);
@@ -22,6 +23,9 @@ class DecoderRun::Output final : public TokenSink {
   void finish() override {}
 
   std::string* out = nullptr;
+
+ private:
+  bool is_text_;
 };
 
 DecoderRun::DecoderRun() = default;
@@ -41,7 +45,7 @@ void DecoderRun::finish(std::string& out) {
 
 DecoderRun Decoder::start(DecodeMode mode) const {
   DecoderRun run;
-  auto output = std::make_unique<DecoderRun::Output>();
+  auto output = std::make_unique<DecoderRun::Output>(mode);
   run.output_ = output.get();
   run.stages_ = before(std::move(output), mode);
   return run;

@@ -22,7 +22,7 @@ class TokenSink {
   virtual void finish() = 0;
 };
 
-// One run of decoding. What it gives out is whole characters of valid UTF-8.
+// One run of decoding. What it gives out is whole characters of valid UTF-8, but for DecodeMode::kBytes.
 class DecoderRun {
  public:
   DecoderRun(DecoderRun&&) noexcept;
@@ -42,8 +42,8 @@ class DecoderRun {
 
 // What becomes of byte tokens. As a stream: a character comes out with its last byte, and a maximal part that can never
 // become one is one U+FFFD. As a whole, as the reference decodes: a run of byte tokens that is not UTF-8 from end to
-// end is one U+FFFD for each. Both are equal wherever such runs are valid.
-enum class DecodeMode { kStream, kWhole };
+// end is one U+FFFD for each. Both are equal wherever such runs are valid. As bytes: just so, whatever they make.
+enum class DecodeMode { kStream, kWhole, kBytes };
 
 class Decoder {
  public:

@@ -17,9 +17,11 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 // become one.
 class ByteStream {
  public:
+  explicit ByteStream(DecodeMode mode) : is_text_(mode != DecodeMode::kBytes) {}
   void add(char byte) { held_ += byte; }
   void add(std::string_view bytes) { held_ += bytes; }
   void give(TokenSink& next) {
+    if (!is_text_) return give_all(next);
     std::string text;
     for (;;) {
       const Utf8Prefix prefix = utf8_prefix(held_);
@@ -32,7 +34,7 @@ class ByteStream {
     if (!text.empty()) next.part(text);
   }
   void give_all(TokenSink& next) {
-    if (!held_.empty()) next.part(repair_utf8(held_));
+    if (!held_.empty()) next.part(is_text_ ? repair_utf8(held_) : held_);
     held_.clear();
   }
 
@@ -42,13 +44,14 @@ class ByteStream {
     return held_.size() == 2 && held_[0] == '\xED' && (static_cast<std::uint8_t>(held_[1]) & 0xE0) == 0xA0;
   }
 
+  bool is_text_;
   std::string held_;  // the start of a character whose end has not come
 };
 
 // All tokens become one: their bytes.
 class ByteLevel final : public DecoderStage {
  public:
-  using DecoderStage::DecoderStage;
+  ByteLevel(std::unique_ptr<TokenSink> next, DecodeMode mode) : DecoderStage(std::move(next)), bytes_(mode) {}
   void part(std::string_view text) override { token_ += text; }
   void end_token() override {
     add_token();
@@ -147,7 +150,7 @@ class ByteFallback : public DecoderStage {
 
 class ByteFallbackStream final : public ByteFallback {
  public:
-  using ByteFallback::ByteFallback;
+  ByteFallbackStream(std::unique_ptr<TokenSink> next, DecodeMode mode) : ByteFallback(std::move(next)), bytes_(mode) {}
 
  protected:
   void add_byte(char byte) override {
@@ -194,13 +197,13 @@ class ByteFallbackWhole final : public ByteFallback {
 }  // namespace
 
 std::unique_ptr<Decoder> make_byte_level_decoder() {
-  return decoder_of([](auto next, DecodeMode) { return std::make_unique<ByteLevel>(std::move(next)); });
+  return decoder_of([](auto next, DecodeMode mode) { return std::make_unique<ByteLevel>(std::move(next), mode); });
 }
 
 std::unique_ptr<Decoder> make_byte_fallback_decoder() {
   return decoder_of([](auto next, DecodeMode mode) -> std::unique_ptr<TokenSink> {
     if (mode == DecodeMode::kWhole) return std::make_unique<ByteFallbackWhole>(std::move(next));
-    return std::make_unique<ByteFallbackStream>(std::move(next));
+    return std::make_unique<ByteFallbackStream>(std::move(next), mode);
   });
 }
 

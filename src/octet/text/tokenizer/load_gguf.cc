@@ -11,6 +11,7 @@
 #include "octet/text/tokenizer/gguf_pre_types.h"
 #include "octet/text/tokenizer/pipeline.h"
 #include "octet/text/tokenizer/sentencepiece_tokenizer.h"
+#include "octet/text/tokenizer/token_borders.h"
 
 namespace octet::text {
 namespace {
@@ -139,6 +140,8 @@ Result<std::unique_ptr<Tokenizer>> read_gemma(const formats::GgufFile& file,
     config.unknown = tokens[static_cast<std::size_t>(*unknown)];
   }
   OCTET_TRY(auto bpe, Bpe::make(config));
+  std::unique_ptr<PreTokenizer> cuts;
+  if (has_all_bytes(config.vocabulary)) cuts = make_token_border_split(config.vocabulary);
   OCTET_TRY(std::vector<AddedToken> added, read_added(file, tokens));
   OCTET_TRY(auto vocabulary, Vocabulary::make(std::move(config.vocabulary)));
   OCTET_TRY(auto edges, read_edges(file, true, tokens.size()));
@@ -149,7 +152,7 @@ Result<std::unique_ptr<Tokenizer>> read_gemma(const formats::GgufFile& file,
   decoders.push_back(make_byte_fallback_decoder());
   decoders.push_back(make_fuse_decoder());
   return std::make_unique<Pipeline>(PipelineParts{std::move(vocabulary), std::move(added_tokens), std::move(normalizer),
-                                                  nullptr, std::move(bpe), std::move(edges),
+                                                  std::move(cuts), std::move(bpe), std::move(edges),
                                                   make_decoder_sequence(std::move(decoders))});
 }
 

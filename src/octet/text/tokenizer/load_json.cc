@@ -8,6 +8,7 @@
 #include "octet/text/tokenizer/json_reader.h"
 #include "octet/text/tokenizer/load_unigram.h"
 #include "octet/text/tokenizer/pipeline.h"
+#include "octet/text/tokenizer/token_borders.h"
 
 namespace octet::text {
 namespace {
@@ -148,12 +149,28 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
   return added;
 }
 
+// With byte fallback nothing is unknown: then text is cut where no token reaches over.
+Result<std::unique_ptr<PreTokenizer>> add_border_split(std::unique_ptr<PreTokenizer> pre_tokenizer, const Json& model,
+                                                       const std::vector<std::pair<std::string, TokenId>>& tokens) {
+  OCTET_TRY(const bool byte_fallback, read_flag(model, "byte_fallback", false, "model"));
+  if (!byte_fallback || member(model, "merges") == nullptr || !has_all_bytes(tokens)) return pre_tokenizer;
+  std::vector<std::unique_ptr<PreTokenizer>> parts;
+  if (pre_tokenizer != nullptr) parts.push_back(std::move(pre_tokenizer));
+  parts.push_back(make_token_border_split(tokens));
+  return make_sequence(std::move(parts));
+}
+
 Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
   if (!root.is_object()) return fail(ErrorCode::kInvalid, "tokenizer: must be a JSON object");
   const Json* model = member(root, "model");
   if (model == nullptr || !model->is_object()) return fail(ErrorCode::kInvalid, "model: must be an object");
   std::vector<std::pair<std::string, TokenId>> tokens;
   OCTET_TRY(auto read, read_model(*model, tokens));
+  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  if (const Json* json = member(root, "pre_tokenizer")) {
+    OCTET_TRY(pre_tokenizer, make_pre_tokenizer(*json, "pre_tokenizer"));
+  }
+  OCTET_TRY(pre_tokenizer, add_border_split(std::move(pre_tokenizer), *model, tokens));
   std::string note;
   OCTET_TRY(std::vector<AddedToken> added, read_added_tokens(root, tokens, note));
   for (const AddedToken& token : added) tokens.emplace_back(token.content, token.id);
@@ -162,10 +179,6 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const Json& root) {
   std::unique_ptr<Normalizer> normalizer;
   if (const Json* json = member(root, "normalizer")) {
     OCTET_TRY(normalizer, make_normalizer(*json, "normalizer"));
-  }
-  std::unique_ptr<PreTokenizer> pre_tokenizer;
-  if (const Json* json = member(root, "pre_tokenizer")) {
-    OCTET_TRY(pre_tokenizer, make_pre_tokenizer(*json, "pre_tokenizer"));
   }
   PostProcessor post_processor;
   if (const Json* json = member(root, "post_processor")) {

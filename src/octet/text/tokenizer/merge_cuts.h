@@ -5,25 +5,23 @@
 #include <cstdint>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "octet/text/tokenizer.h"
+#include "octet/text/tokenizer/token_table.h"
 
 namespace octet::text {
 
-using TokenIds = std::unordered_map<std::string_view, TokenId>;
-
 // Where a token can be cut so that both sides are tokens, ordered by their numbers. Quadratic in the token's length.
 // characters: cuts lie between characters of UTF-8, else between any bytes.
-inline std::vector<std::size_t> merge_cuts(std::string_view token, const TokenIds& ids, bool characters) {
+inline std::vector<std::size_t> merge_cuts(std::string_view token, const TokenTable& ids, bool characters) {
   std::vector<std::tuple<TokenId, TokenId, std::size_t>> cuts;
   for (std::size_t at = 1; at < token.size(); ++at) {
     if (characters && (static_cast<std::uint8_t>(token[at]) & 0xC0) == 0x80) continue;
-    const auto left = ids.find(token.substr(0, at));
-    if (left == ids.end()) continue;
-    const auto right = ids.find(token.substr(at));
-    if (right != ids.end()) cuts.emplace_back(left->second, right->second, at);
+    const auto* left = ids.find(token.substr(0, at));
+    if (left == nullptr) continue;
+    const auto* right = ids.find(token.substr(at));
+    if (right != nullptr) cuts.emplace_back(left->id(), right->id(), at);
   }
   std::ranges::sort(cuts);
   std::vector<std::size_t> places;

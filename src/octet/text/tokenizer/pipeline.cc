@@ -112,4 +112,18 @@ std::optional<std::string> Pipeline::token(TokenId id) const {
   return std::string(*found);
 }
 
+std::string Pipeline::token_bytes(TokenId id) const {
+  const auto token = parts_.vocabulary.token(id);
+  if (!token) return {};
+  // Behind another token, since some decoders take a space from the first.
+  constexpr std::string_view kBefore = "a";
+  std::string bytes;
+  DecoderRun run = parts_.decoder->start(DecodeMode::kBytes);
+  run.push(kBefore, bytes);
+  run.push(*token, bytes);
+  run.finish(bytes);
+  if (bytes.starts_with(kBefore)) bytes.erase(0, kBefore.size());
+  return bytes.empty() ? std::string(*token) : bytes;
+}
+
 }  // namespace octet::text

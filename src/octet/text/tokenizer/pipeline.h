@@ -36,6 +36,7 @@ class Pipeline final : public Tokenizer {
   std::unique_ptr<DecodeStream> start_decoding(bool skip_special) const override;
   TokenId vocabulary_size() const override { return parts_.vocabulary.size(); }
   std::optional<std::string> token(TokenId id) const override;
+  std::string token_bytes(TokenId id) const override;
   std::optional<TokenId> id_of(std::string_view token) const override { return parts_.vocabulary.find(token); }
   bool is_special(TokenId id) const override { return parts_.added.is_special(id); }
 

@@ -14,9 +14,8 @@ namespace {
 constexpr std::size_t kLongestToken = 1024;  // bytes; the work below is quadratic in it
 constexpr std::size_t kMostMergeBytes = std::size_t{256} << 20;
 
-Result<TokenIds> index_ranks(const std::vector<std::pair<std::string, TokenId>>& tokens) {
-  TokenIds ranks;
-  ranks.reserve(tokens.size());
+Result<TokenTable> index_ranks(const std::vector<std::pair<std::string, TokenId>>& tokens) {
+  TokenTable ranks(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto& [token, rank] = tokens[i];
     if (token.empty() || token.size() > kLongestToken) {
@@ -24,19 +23,18 @@ Result<TokenIds> index_ranks(const std::vector<std::pair<std::string, TokenId>>&
                   kLongestToken);
     }
     if (i > 0 && tokens[i - 1].second == rank) return fail(ErrorCode::kInvalid, "rank {} is there twice", rank);
-    if (!ranks.emplace(token, rank).second) {
-      return fail(ErrorCode::kInvalid, "the token of rank {} is there twice", rank);
-    }
+    if (ranks.find(token) != nullptr) return fail(ErrorCode::kInvalid, "the token of rank {} is there twice", rank);
+    ranks.set(token, rank);
   }
   for (int byte = 0; byte < 256; ++byte) {
     const char raw = static_cast<char>(byte);
-    if (!ranks.contains({&raw, 1})) return fail(ErrorCode::kInvalid, "byte 0x{:02X} has no token", byte);
+    if (ranks.find({&raw, 1}) == nullptr) return fail(ErrorCode::kInvalid, "byte 0x{:02X} has no token", byte);
   }
   return ranks;
 }
 
 // Every way to make a token of two others, in the order of tokens, then of the ranks of left and right part.
-void add_merges(const std::string& token, const std::string& spelled, const TokenIds& ranks,
+void add_merges(const std::string& token, const std::string& spelled, const TokenTable& ranks,
                 std::vector<std::pair<std::string, std::string>>& merges) {
   const std::vector<std::size_t> cuts = merge_cuts(token, ranks, false);
   if (cuts.empty()) return;
@@ -52,7 +50,7 @@ void add_merges(const std::string& token, const std::string& spelled, const Toke
 
 Result<std::unique_ptr<Tokenizer>> make_rank_tokenizer(RankVocabulary vocabulary) {
   std::ranges::sort(vocabulary.tokens, {}, &std::pair<std::string, TokenId>::second);
-  OCTET_TRY(const TokenIds ranks, index_ranks(vocabulary.tokens));
+  OCTET_TRY(const TokenTable ranks, index_ranks(vocabulary.tokens));
   BpeConfig config;
   config.ignore_merges = true;
   config.vocabulary.reserve(vocabulary.tokens.size() + vocabulary.added.size());

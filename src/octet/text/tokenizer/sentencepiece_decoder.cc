@@ -25,8 +25,8 @@ struct Rules {
 
 class SentencePieceStage final : public DecoderStage {
  public:
-  SentencePieceStage(std::unique_ptr<TokenSink> next, std::shared_ptr<const Rules> rules)
-      : DecoderStage(std::move(next)), rules_(std::move(rules)) {}
+  SentencePieceStage(std::unique_ptr<TokenSink> next, std::shared_ptr<const Rules> rules, DecodeMode mode)
+      : DecoderStage(std::move(next)), rules_(std::move(rules)), is_text_(mode != DecodeMode::kBytes) {}
 
   void part(std::string_view text) override { token_ += text; }
   void end_token() override {
@@ -77,6 +77,7 @@ class SentencePieceStage final : public DecoderStage {
   // Whole characters of the held bytes; with `all`, what is left is no character any more.
   void give_bytes(bool all) {
     std::string out;
+    if (!is_text_) out.swap(held_);
     while (!held_.empty()) {
       const Utf8Prefix prefix = utf8_prefix(held_);
       out.append(held_, 0, prefix.complete);
@@ -89,6 +90,7 @@ class SentencePieceStage final : public DecoderStage {
   }
 
   std::shared_ptr<const Rules> rules_;
+  bool is_text_;
   std::string token_, held_;
   bool at_start_ = true, stripped_ = false, any_text_ = false;
 };
@@ -105,8 +107,8 @@ std::unique_ptr<Decoder> make_sentencepiece_decoder(const SentencePieceFile& fil
   rules->unknown_surface = file.unknown_surface;
   rules->strip_first = file.add_dummy_prefix || file.remove_extra_spaces;
   rules->strip_until_text = file.remove_extra_spaces;
-  return decoder_of([rules = std::shared_ptr<const Rules>(std::move(rules))](auto next, DecodeMode) {
-    return std::make_unique<SentencePieceStage>(std::move(next), rules);
+  return decoder_of([rules = std::shared_ptr<const Rules>(std::move(rules))](auto next, DecodeMode mode) {
+    return std::make_unique<SentencePieceStage>(std::move(next), rules, mode);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "octet/text/tokenizer/sentencepiece_bpe.h"
 #include "octet/text/tokenizer/sentencepiece_decoder.h"
 #include "octet/text/tokenizer/sentencepiece_normalizer.h"
+#include "octet/text/tokenizer/token_borders.h"
 #include "octet/text/tokenizer/unigram.h"
 
 namespace octet::text {
@@ -21,6 +22,7 @@ constexpr const char* kSpaceMark = "\xE2\x96\x81";  // ▁
 constexpr std::size_t kLongestMade = 1024;          // bytes of a piece that merges may make: more is no word
 constexpr std::size_t kMostMergeBytes = std::size_t{256} << 20;
 constexpr float kUnknownPenalty = 10;
+constexpr float kUserDefinedBonus = 0.1F;  // for each byte but one
 
 std::vector<std::pair<std::string, TokenId>> tokens_of(const SentencePieceFile& file) {
   std::vector<std::pair<std::string, TokenId>> tokens;
@@ -33,12 +35,11 @@ std::vector<std::pair<std::string, TokenId>> tokens_of(const SentencePieceFile& 
 
 // Every way to make a piece of two others, the best piece first.
 Result<std::vector<std::pair<std::string, std::string>>> merges_of(const SentencePieceFile& file) {
-  TokenIds ids;
-  ids.reserve(file.pieces.size());
+  TokenTable ids(file.pieces.size());
   std::vector<const Piece*> made;
   for (std::size_t id = 0; id < file.pieces.size(); ++id) {
     const Piece& piece = file.pieces[id];
-    ids[piece.text] = static_cast<TokenId>(id);
+    ids.set(piece.text, static_cast<TokenId>(id));
     const bool can_be_made = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
     if (can_be_made && piece.text.size() <= kLongestMade) made.push_back(&piece);
   }
@@ -61,11 +62,9 @@ Result<std::vector<std::pair<std::string, std::string>>> merges_of(const Sentenc
 }
 
 Result<std::unique_ptr<Model>> make_unigram(const SentencePieceFile& file) {
-  float lowest = std::numeric_limits<float>::max(), highest = std::numeric_limits<float>::lowest();
+  float lowest = std::numeric_limits<float>::max();
   for (const Piece& piece : file.pieces) {
-    if (piece.type != PieceType::kNormal) continue;
-    lowest = std::min(lowest, piece.score);
-    highest = std::max(highest, piece.score);
+    if (piece.type == PieceType::kNormal) lowest = std::min(lowest, piece.score);
   }
   UnigramConfig config;
   config.byte_fallback = file.byte_fallback;
@@ -73,9 +72,11 @@ Result<std::unique_ptr<Model>> make_unigram(const SentencePieceFile& file) {
   config.unknown_score = lowest - kUnknownPenalty;
   config.pieces.reserve(file.pieces.size());
   for (const Piece& piece : file.pieces) {
-    double score = piece.score;
-    // A bonus over what normal pieces of this length could reach together.
-    if (piece.type == PieceType::kUserDefined) score = static_cast<float>(piece.text.size()) * highest - 0.1;
+    float score = piece.score;
+    // More than any other way to write it: scores of normal pieces are logarithms of probabilities.
+    if (piece.type == PieceType::kUserDefined) {
+      score = static_cast<float>(static_cast<double>(static_cast<float>(piece.text.size()) * kUserDefinedBonus) - 0.1);
+    }
     const bool in_text = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
     if (piece.type == PieceType::kUnknown) config.unknown = static_cast<TokenId>(config.pieces.size());
     config.pieces.push_back({piece.text, score, in_text});
@@ -141,16 +142,18 @@ Result<std::unique_ptr<Tokenizer>> make_llama_tokenizer(SentencePieceParts parts
   }
   OCTET_TRY(auto model, Bpe::make(config));
   std::unique_ptr<Normalizer> normalizer;
-  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  std::vector<std::unique_ptr<PreTokenizer>> cuts;
   if (prefix == SpacePrefix::kText) {
-    pre_tokenizer = make_metaspace(kSpaceMark, PrependScheme::kFirst, false);
+    cuts.push_back(make_metaspace(kSpaceMark, PrependScheme::kFirst, false));
   } else {
     std::vector<std::unique_ptr<Normalizer>> steps;
     if (prefix == SpacePrefix::kSection) steps.push_back(make_prepend_normalizer(kSpaceMark));
     steps.push_back(make_replace_normalizer(" ", kSpaceMark));
     normalizer = make_normalizer_sequence(std::move(steps));
   }
-  return assemble(std::move(parts), std::move(normalizer), std::move(pre_tokenizer), std::move(model),
+  if (parts.file.byte_fallback && has_all_bytes(config.vocabulary))
+    cuts.push_back(make_token_border_split(config.vocabulary));
+  return assemble(std::move(parts), std::move(normalizer), make_sequence(std::move(cuts)), std::move(model),
                   make_llama_decoder(prefix != SpacePrefix::kNone));
 }
 

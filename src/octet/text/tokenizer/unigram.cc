@@ -120,8 +120,8 @@ Result<> Unigram::find_path(std::string_view text, std::vector<Step<Score>>& ste
       if (id < 0) continue;
       character_is_token |= end == character;
       Step<Score>& step = steps[end];
-      const double score = scores_[static_cast<std::size_t>(id)] + before;
-      if (step.id < 0 || score > step.score) step = {static_cast<Score>(score), id, begin};
+      const Score score = static_cast<Score>(scores_[static_cast<std::size_t>(id)] + before);
+      if (step.id < 0 || score > step.score) step = {score, id, begin};
     }
     if (!character_is_token) {
       if (!unknown_) {
