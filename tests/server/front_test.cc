@@ -257,11 +257,12 @@ TEST(Paths, RootPathIsTakenWithAndWithout) {
   TestServerOptions options;
   options.front.root_path = "/llm";
   TestServer server(std::move(options));
-  for (const std::string_view path : {"/v1/models/M", "/llm/v1/models/M", "/llm", "/llm/", "/"}) {
+  for (const std::string_view path : {"/v1/models/M", "/llm/v1/models/M", "/llm/", "/"}) {
     EXPECT_EQ(server.get(path).status, 200) << path;
   }
   EXPECT_EQ(server.get("/llm/v1/models/no-such").status, 404);
   EXPECT_EQ(server.get("/llm/v1/models/").header("location"), "/llm/v1/models");
+  EXPECT_EQ(server.get("/llm").header("location"), "/llm/");
 }
 
 TEST(Paths, SlashAtTheEndLeadsToTheRoute) {

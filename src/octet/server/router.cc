@@ -16,6 +16,8 @@ std::string_view without_slashes(std::string_view path) {
   return path;
 }
 
+HttpResponse redirect(std::string location) { return {307, "", "", {{"Location", std::move(location)}}}; }
+
 }  // namespace
 
 void Router::add(std::string_view method, std::string_view path, RequestHandler handler) {
@@ -40,6 +42,9 @@ const std::string* Router::other_slash(std::string_view path) const {
 Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const {
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const std::string path(route_path(request.path));
+  const auto query = [&] { return request.query.empty() ? "" : "?" + request.query; };
+  // The addresses in a page are relative to the last slash.
+  if (!root_path_.empty() && request.path == root_path_) return redirect(root_path_ + "/" + query());
   std::string allowed;
   for (const Route& route : routes_) {
     if (!matches(route.path, path)) continue;
@@ -60,8 +65,7 @@ Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker
   if (const std::string* other = other_slash(path)) {
     // Made of the route's own path, so that nothing a client sent can lead elsewhere.
     const std::string_view prefix = path.size() != request.path.size() ? std::string_view(root_path_) : "";
-    const std::string query = request.query.empty() ? "" : "?" + request.query;
-    return HttpResponse{307, "", "", {{"Location", fmt::format("{}{}{}", prefix, *other, query)}}};
+    return redirect(fmt::format("{}{}{}", prefix, *other, query()));
   }
   return error_response(http_error(404, fmt::format("no such route: {} {}", excerpt(method), excerpt(path))));
 }
