@@ -123,6 +123,18 @@ TEST(Http08, KeysOfTheFlagAndOfTheEnvironment) {
   }
 }
 
+TEST(Http08, KeysOfAConfigurationFile) {
+  const TempFolder folder;
+  const std::string path = folder.write("octet.yaml", "api-key: [file-secret-1, file-secret-2]\n").string();
+  ServerProcess server(arguments({"--config", path}));
+  ASSERT_TRUE(server.serves()) << server.output();
+  EXPECT_EQ(status_of(server.port(), ""), 401);
+  EXPECT_EQ(status_of(server.port(), "file-secret-2"), 200);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+  EXPECT_THAT(server.output(), Not(HasSubstr("secret")));
+}
+
 TEST(Http08, KeysThatCannotBeAreRefused) {
   expect_refusal({"--api-key", ""}, 2, HasSubstr("--api-key: a key is empty"));
   expect_refusal({"--api-key", "two words"}, 2, AllOf(HasSubstr("--api-key"), Not(HasSubstr("two words"))));

@@ -144,6 +144,7 @@ void announce(const ServeOptions& options, const HttpServer& http, const Service
   std::string example = example_curl(url, service.names().front(), replica);
   if (!options.front.api_keys.empty()) example += " -H 'Authorization: Bearer KEY'";
   fmt::print("{}\n", example);
+  if (options.front.chat_page && options.http.unix_path.empty()) fmt::print("chat page: {}/\n", url);
   std::fflush(stdout);
 }
 
