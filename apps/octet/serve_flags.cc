@@ -62,15 +62,20 @@ std::vector<Flag> server_flags(ServeFlags& f) {
        .group = group,
        .target = &f.prompt_tokens_details,
        .help = "usage tells the cached prompt tokens"},
+      {.names = "--return-tokens-as-token-ids",
+       .group = group,
+       .target = &f.return_tokens_as_ids,
+       .help = "log-probabilities call tokens token_id:5, so that parts of characters can be told apart"},
+      {.names = "--max-logprobs",
+       .group = group,
+       .target = &f.max_logprobs,
+       .help = "the most log-probabilities that a request may ask for with a token; -1: the whole vocabulary",
+       .min = -1,
+       .max = 1 << 24},
       {.names = "--enable-force-include-usage",
        .group = group,
        .target = &f.force_include_usage,
        .help = "streams end with usage, asked or not"},
-      {.names = "--log-level",
-       .group = group,
-       .target = &f.log_level,
-       .help = "least level that is logged",
-       .choices = "debug,info,warning,error,off"},
       {.names = "--config",
        .group = group,
        .target = &f.config,
@@ -286,6 +291,7 @@ octet::FlagTable serve_flag_table(ServeFlags& flags) {
   table.add(surface_flag_rows(flags.surface));
   table.add(engine_flags(flags));
   table.add(layout_flags(flags));
+  table.add(log_flags(flags.log));
   table.add_missing(octet::vllm_flags::kAll);
   return table;
 }
@@ -298,6 +304,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   OCTET_TRY_VOID(check_layout(f));
   octet::server::ServeOptions options;
   OCTET_TRY_VOID(apply_surface_flags(f.surface, options));
+  OCTET_TRY_VOID(apply_log_flags(f.log, options));
   options.http.host = f.host;
   options.http.port = static_cast<std::uint16_t>(f.port);
   options.http.unix_path = f.uds.value_or("");
@@ -306,6 +313,8 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   options.http.limits.body_bytes = static_cast<std::size_t>(f.body_bytes);
   options.api.prompt_tokens_details = f.prompt_tokens_details;
   options.api.force_include_usage = f.force_include_usage;
+  options.api.return_tokens_as_ids = f.return_tokens_as_ids;
+  options.replica.max_logprobs = static_cast<std::int32_t>(f.max_logprobs);
   options.names = f.served_names;
   options.shutdown_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(f.shutdown_timeout * 1000));
 

@@ -7,7 +7,6 @@
 #include "octet/base/flags.h"
 #include "octet/base/json.h"
 #include "octet/base/utf8.h"
-#include "octet/text/token_bytes.h"
 #include "octet/text/tokenizer.h"
 
 namespace {
@@ -111,8 +110,7 @@ Result<std::vector<TokenId>> read_ids(std::string_view text) {
 
 class Command {
  public:
-  Command(const TokenizeFlags& flags, const Tokenizer& tokenizer)
-      : flags_(flags), tokenizer_(tokenizer), bytes_(tokenizer) {}
+  Command(const TokenizeFlags& flags, const Tokenizer& tokenizer) : flags_(flags), tokenizer_(tokenizer) {}
 
   Result<> run() const;
 
@@ -127,7 +125,6 @@ class Command {
 
   const TokenizeFlags& flags_;
   const Tokenizer& tokenizer_;
-  octet::text::TokenBytes bytes_;
 };
 
 Json Command::tokens(const std::vector<TokenId>& ids) const {
@@ -140,7 +137,7 @@ std::string Command::table(const std::vector<TokenId>& ids) const {
   std::string out;
   for (const TokenId id : ids) {
     out += fmt::format("{:>7}  {}  ", id, octet::dump_json(tokenizer_.token(id).value_or("")));
-    for (const char byte : bytes_(id)) out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    for (const char byte : tokenizer_.token_bytes(id)) out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     out += '\n';
   }
   return out;
@@ -180,7 +177,7 @@ Result<> Command::run() const {
   Json bytes = Json::array();
   for (const TokenId id : ids) {
     Json one = Json::array();
-    for (const char byte : bytes_(id)) one.push_back(static_cast<unsigned char>(byte));
+    for (const char byte : tokenizer_.token_bytes(id)) one.push_back(static_cast<unsigned char>(byte));
     bytes.push_back(std::move(one));
   }
   out["bytes"] = std::move(bytes);

@@ -1,4 +1,6 @@
 // An executor that says the same text to everybody, whatever the prompt: a script of tokens, then again from its start.
+// Where log-probabilities are asked for, a token of an odd id is the likeliest (-0.5), one of an even id comes behind
+// all that can be listed (-30, rank 25); token i of the list, from 0, has -1 - i.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -21,13 +23,22 @@ class ScriptExecutor final : public engine::Executor {
   struct Step {
     std::uint64_t step = 0;
     std::vector<engine::Span> spans;
+    std::vector<engine::TokenId> tokens;  // of the plan
   };
+  struct Wanted {
+    std::int32_t logprobs = -1, prompt_logprobs = -1;
+  };
+  void score(engine::TokenId token, std::int32_t top);
+
   const std::vector<engine::TokenId> script_;
   const std::chrono::microseconds step_time_;
   std::vector<std::size_t> said_;  // per slot
   std::vector<Step> queue_;
   std::vector<engine::SpanResult> results_;
   std::vector<engine::TokenId> tokens_;
+  std::vector<Wanted> wanted_;  // per slot
+  std::vector<engine::TokenLogprob> logprobs_;
+  std::vector<engine::TokenScore> top_;
 };
 
 }  // namespace octet::testing

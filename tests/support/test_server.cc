@@ -42,6 +42,7 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
   config.scheduler.prefix_caching = options.prefix_caching;
   config.scheduler.max_waiting = options.max_waiting;
   config.scheduler.eos_tokens = {kByteEos};
+  config.scheduler.max_scored_rows = 8;
   replica->kv_tokens = std::int64_t{options.blocks} * config.scheduler.block_size;
   replica->engine = std::make_unique<engine::Engine>(config, make_executor(options), replica->tokenizer.get());
   return replica;
@@ -49,9 +50,14 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
 
 }  // namespace
 
-TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
+TestServer::TestServer(TestServerOptions options)
+    : options_(std::move(options)),
+      front_(router_, options_.front),
+      log_(
+          options_.api.log, router_,
+          [this](server::HttpRequest&& request, const auto& waker) { return front_.handle(std::move(request), waker); },
+          service_) {
   api_ = std::make_unique<server::OpenAiApi>(service_, options_.api);
-  front_ = std::make_unique<server::Front>(router_, options_.front);
   api_->add_routes(router_);
   if (options_.load) publish();
   server::HttpServerOptions http;
@@ -61,7 +67,7 @@ TestServer::TestServer(TestServerOptions options) : options_(std::move(options))
   http.limits = options_.limits;
   http.tls = options_.tls;
   auto bound = server::HttpServer::bind(http, [this](server::HttpRequest&& request, const auto& waker) {
-    return front_->handle(std::move(request), waker);
+    return log_.handle(std::move(request), waker);
   });
   OCTET_CHECK(bound.has_value());
   http_ = *std::move(bound);

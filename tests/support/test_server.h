@@ -12,6 +12,7 @@
 #include "octet/server/front.h"
 #include "octet/server/http_server.h"
 #include "octet/server/openai_api.h"
+#include "octet/server/request_log.h"
 #include "octet/server/router.h"
 #include "octet/server/service.h"
 #include "tests/support/http_client.h"
@@ -62,7 +63,8 @@ class TestServer {
   TestServerOptions options_;
   server::Service service_{{"M", "M2"}};
   server::Router router_;
-  std::unique_ptr<server::Front> front_;
+  server::Front front_;
+  server::RequestLog log_;
   std::unique_ptr<server::OpenAiApi> api_;
   std::unique_ptr<server::HttpServer> http_;
 };

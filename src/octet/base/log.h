@@ -1,7 +1,9 @@
-// Log lines on standard error. Thread-safe.
+// Log lines on standard error, as text or as JSON. Thread-safe.
 #pragma once
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "octet/base/error.h"
@@ -12,8 +14,28 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 void log_message(LogLevel level, std::string_view message);
 bool log_enabled(LogLevel level);
-// level: debug, info, warning, error or off, as the --log-level flag spells it.
+// level: debug, info, warning, error or off; or Python's names: DEBUG, INFO, WARNING, ERROR, CRITICAL (off), NOTSET
+// (debug).
 Result<> set_log_level(std::string_view level);
+
+// kJson: every line is an object with time, level and message, or the members that log_members() gives.
+enum class LogFormat { kText, kJson };
+void set_log_format(LogFormat format);
+LogFormat log_format();
+
+// A JSON line of its own kind. members: of an object, without its braces. For LogFormat::kJson.
+void log_members(LogLevel level, std::string_view members);
+
+// While one lives, lines are written by a thread of their own, and whoever logs never waits: when standard error takes
+// nothing, lines beyond a bound are dropped and counted. One at a time.
+class BackgroundLog {
+ public:
+  BackgroundLog();
+  ~BackgroundLog();  // writes what is queued; gives up on it after a second
+  BackgroundLog(const BackgroundLog&) = delete;
+  BackgroundLog& operator=(const BackgroundLog&) = delete;
+};
+std::uint64_t dropped_log_lines();  // since the process started
 
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> format, Args&&... args) {

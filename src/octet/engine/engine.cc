@@ -94,6 +94,7 @@ Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor
       tokenizer(engine_tokenizer),
       clock(engine_clock),
       prefills(config.scheduler.max_sequences),
+      stats(config.scheduler.max_context),
       scheduler(without_queue_limit(config.scheduler)),
       requests({scheduler, config.scheduler, tokenizer, clock, stats, sequences, open}) {
   OCTET_CHECK(config.steps_in_flight >= 1 && config.vocabulary_size > 0);
@@ -165,7 +166,8 @@ void Engine::State::take_commands() {
 }
 
 void Engine::State::plan_steps() {
-  while (in_flight.size() < static_cast<std::size_t>(config.steps_in_flight) && scheduler.plan(builder)) {
+  while (in_flight.size() < static_cast<std::size_t>(config.steps_in_flight) &&
+         scheduler.plan(builder, clock.now_ns())) {
     const StepPlan plan = builder.finish();
     stats.step(plan.header().rows);
     if (in_flight.empty()) watch(plan);

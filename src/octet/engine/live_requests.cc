@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -43,10 +44,8 @@ void LiveRequests::start_choices(Live& live, std::int32_t upto) {
   for (; live.started < upto; ++live.started) {
     Choice& choice = live.choices[static_cast<std::size_t>(live.started)];
     choice.output.emplace(context_.tokenizer, request.sampling, request.want_text, request.prompt);
-    SamplingParams sampling = request.sampling;
-    if (live.started > 0) sampling.prompt_logprobs = -1;  // the first choice tells them
     Result<SequenceId> added =
-        context_.scheduler.add(request.prompt, sampling, live.started, request.priority, request.cache_salt);
+        context_.scheduler.add(request.prompt, request.sampling, live.started, request.priority, request.cache_salt);
     if (!added) return end_request(live, FinishReason::kError, added.error().message);
     choice.sequence = *added;
     seats_.emplace(*added, Seat{&live, live.started});
@@ -96,9 +95,13 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
   choice.cached_tokens = event.cached_tokens;
   choice.completion_tokens = event.completion_tokens - static_cast<std::int32_t>(event.tokens.size() - piece.tokens);
 
+  choice.preemptions = event.preemptions;
+
   const std::int64_t now = context_.clock.now_ns();
   if (choice.last_token_ns == 0) {
-    context_.stats.prompt(event.prompt_tokens);
+    choice.scheduled_ns = event.scheduled_ns;
+    choice.first_token_ns = now;
+    context_.stats.prompt(event.prompt_tokens, event.cached_tokens);
     context_.stats.first_tokens(piece.tokens, now - live.submitted_ns);
   } else {
     context_.stats.more_tokens(piece.tokens, now - choice.last_token_ns);
@@ -107,7 +110,11 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
 
   Output output = describe(live, index, finish);
   output.tokens.assign(event.tokens.begin(), event.tokens.begin() + static_cast<std::ptrdiff_t>(piece.tokens));
-  append_logprobs(event.logprobs.first(std::min(event.logprobs.size(), piece.tokens)), event.top, output.logprobs);
+  append_logprobs(event.logprobs, event.top, choice.logprobs);
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(piece.shown, choice.logprobs.size()));
+  output.logprobs.assign(std::make_move_iterator(choice.logprobs.begin()),
+                         std::make_move_iterator(choice.logprobs.begin() + shown));
+  choice.logprobs.erase(choice.logprobs.begin(), choice.logprobs.begin() + shown);
   output.prompt_logprobs = std::move(choice.prompt_logprobs);
   output.text = std::move(piece.text);
   if (!piece.stop_string) output.stop_token = event.stop_token;
@@ -119,12 +126,29 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
   emit(live, std::move(output));
 }
 
+SequenceStats LiveRequests::stats_of(const Live& live, const Choice& choice, FinishReason finish) const {
+  return {.finish = finish,
+          .prompt_tokens = live.prompt_tokens,
+          .cached_tokens = choice.cached_tokens,
+          .generated_tokens = choice.completion_tokens,
+          .max_tokens = live.request.sampling.max_tokens,
+          .preemptions = choice.preemptions,
+          .submitted_ns = live.submitted_ns,
+          .scheduled_ns = choice.scheduled_ns,
+          .first_token_ns = choice.first_token_ns,
+          .last_token_ns = choice.last_token_ns};
+}
+
 Output LiveRequests::describe(const Live& live, std::int32_t index, FinishReason finish) const {
   const Choice& choice = live.choices[static_cast<std::size_t>(index)];
   Output output{.request = live.id, .choice = index, .finish = finish};
   output.prompt_tokens = live.prompt_tokens;
   output.cached_tokens = choice.cached_tokens;
   output.completion_tokens = choice.completion_tokens;
+  if (choice.first_token_ns != 0) {
+    output.queue_ns = choice.scheduled_ns - live.submitted_ns;
+    output.first_token_ns = choice.first_token_ns - live.submitted_ns;
+  }
   return output;
 }
 
@@ -144,7 +168,11 @@ void LiveRequests::end_choice(Live& live, std::int32_t index, FinishReason finis
   choice.output.reset();
   seats_.erase(choice.sequence);
   ++live.ended;
-  context_.stats.finished(finish, context_.clock.now_ns() - live.submitted_ns);
+  context_.stats.finished(stats_of(live, choice, finish), context_.clock.now_ns());
+  live.longest = std::max(live.longest, choice.completion_tokens);
+  if (live.ended == live.request.choices && finish != FinishReason::kAbort) {
+    context_.stats.request(live.request.choices, live.longest);
+  }
   context_.sequences.fetch_sub(1);
 }
 

@@ -42,10 +42,11 @@ class LiveRequests {
   struct Choice {
     SequenceId sequence = 0;
     std::optional<SequenceOutput> output;
-    std::int64_t last_token_ns = 0;  // 0: none yet
     bool ended = false;
-    std::int32_t cached_tokens = 0, completion_tokens = 0;
+    std::int64_t scheduled_ns = 0, first_token_ns = 0, last_token_ns = 0;  // 0: not yet
+    std::int32_t cached_tokens = 0, completion_tokens = 0, preemptions = 0;
     std::vector<Logprob> prompt_logprobs;  // until the first output takes them along
+    std::vector<Logprob> logprobs;         // of tokens whose text is held back
   };
   struct Live {
     RequestId id = 0;
@@ -54,6 +55,7 @@ class LiveRequests {
     std::int32_t prompt_tokens = 0;
     std::vector<Choice> choices;
     std::int32_t started = 0, ended = 0;
+    std::int32_t longest = 0;  // tokens of the longest choice that has ended
     bool sink_failed = false;
   };
   struct Seat {
@@ -63,6 +65,7 @@ class LiveRequests {
 
   void start_choices(Live& live, std::int32_t upto);
   void take(Live& live, std::int32_t index, const SequenceEvent& event);
+  SequenceStats stats_of(const Live& live, const Choice& choice, FinishReason finish) const;
   Output describe(const Live& live, std::int32_t index, FinishReason finish) const;
   void emit(Live& live, Output&& output);
   void end_choice(Live& live, std::int32_t index, FinishReason finish);

@@ -217,6 +217,7 @@ Result<> Loader::start() {
   replica.max_model_len = plan_.max_model_len;
   replica.kv_tokens = plan_.kv_tokens;
   replica.kv_bytes = executor->kv_bytes();
+  replica.memory_share = options_.memory_share;
 
   const WarmUpLimits limits{.min_rows = std::min(max_rows_, std::max(kFewestStepRows, slots())),
                             .max_rows = max_rows_,

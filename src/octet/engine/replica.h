@@ -46,6 +46,7 @@ struct Replica {
   std::int32_t max_model_len = 0;
   std::int64_t kv_tokens = 0;  // the pool's size
   std::int64_t weight_bytes = 0, kv_bytes = 0;
+  double memory_share = 0;         // as in ReplicaOptions
   std::string backend;             // "cpu/avx2, 2 threads"
   std::unique_ptr<Engine> engine;  // declared last: it uses the tokenizer
 };

@@ -52,11 +52,14 @@ struct Output {
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> stop_string;  // what ended it, for kStop
   std::optional<TokenId> stop_token;
-  std::string error;                     // for kError
-  std::vector<Logprob> logprobs;         // one for each of `tokens`, where wanted
+  std::string error;  // for kError
+  // Where wanted: one for each token whose text is given out, so those of a stop string that is cut off are left out.
+  std::vector<Logprob> logprobs;
   std::vector<Logprob> prompt_logprobs;  // with the first output: of all prompt tokens but the first, where wanted
   // With every output, so that usage is right at any end:
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  // Nanoseconds from submit() to the sequence's place in a step, and to its first token; -1: that did not come.
+  std::int64_t queue_ns = -1, first_token_ns = -1;
 };
 // Called on the engine's thread: must not block, must not call the engine.
 using OutputSink = std::function<void(Output&&)>;

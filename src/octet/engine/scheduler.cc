@@ -111,7 +111,10 @@ void Scheduler::cancel(SequenceId id) {
 
 void Scheduler::stop(SequenceId id) { cancel(id); }
 
-bool Scheduler::plan(PlanBuilder& builder) { return state_->plan(builder); }
+bool Scheduler::plan(PlanBuilder& builder, std::int64_t now_ns) {
+  state_->now_ns = now_ns;
+  return state_->plan(builder);
+}
 
 void Scheduler::update(const StepResult& result, std::vector<SequenceEvent>& events) { state_->update(result, events); }
 

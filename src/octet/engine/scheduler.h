@@ -40,6 +40,9 @@ struct SequenceEvent {
   // Inside the StepResult: of prompt tokens, then of `tokens`. An event may bring the former alone.
   std::span<const TokenLogprob> prompt_logprobs, logprobs;
   std::span<const TokenScore> top;  // what they refer to
+  // Of the sequence so far: when it was first given a place (as plan() was told), how often it lost it.
+  std::int64_t scheduled_ns = 0;
+  std::int32_t preemptions = 0;
 };
 
 class Scheduler {
@@ -60,8 +63,8 @@ class Scheduler {
   void stop(SequenceId sequence);
 
   // Plans the next step, on top of steps still in flight. False: nothing to run until one of those is taken in, or
-  // nothing at all.
-  bool plan(PlanBuilder& builder);
+  // nothing at all. now_ns: any clock's; it only comes back in events.
+  bool plan(PlanBuilder& builder, std::int64_t now_ns = 0);
   // Takes in the oldest step in flight and appends its events, in the order of its spans.
   void update(const StepResult& result, std::vector<SequenceEvent>& events);
 
@@ -70,8 +73,10 @@ class Scheduler {
   bool idle() const;  // nothing waiting, running or in flight
   struct Counts {
     std::int32_t waiting = 0, running = 0;
-    std::uint64_t preemptions = 0, prefix_queries = 0, prefix_hits = 0;
-  };  // queries, hits: tokens
+    std::uint64_t preemptions = 0;
+    // Look-ups in the prefix cache by sequences that run for the first time; queries, hits: tokens.
+    std::uint64_t prefix_requests = 0, prefix_queries = 0, prefix_hits = 0;
+  };
   Counts counts() const;
   const KvCache& cache() const;
   // Every invariant of a scheduler at rest; a broken one is described, else empty.

@@ -98,6 +98,7 @@ bool Scheduler::State::Planning::grow(Sequence& sequence) {
     const bool itself = *victim == &sequence;
     has_preempted = true;
     ++state.totals.preemptions;
+    ++(*victim)->preemptions;
     state.leave(**victim, /*resumes=*/true);
     if (itself) return false;
   }
@@ -189,8 +190,11 @@ bool Scheduler::State::reserve(Sequence& sequence) {
   sequence.computed = sequence.planned = matched * config.block_size;
   if (sequence.cached_tokens < 0) {
     sequence.cached_tokens = sequence.computed;
-    totals.prefix_queries += static_cast<std::uint64_t>(sequence.prompt_tokens);
-    totals.prefix_hits += static_cast<std::uint64_t>(sequence.computed);
+    if (config.prefix_caching && !sequence.wants_scores()) {
+      ++totals.prefix_requests;
+      totals.prefix_queries += static_cast<std::uint64_t>(sequence.prompt_tokens);
+      totals.prefix_hits += static_cast<std::uint64_t>(sequence.computed);
+    }
   }
   return true;
 }
@@ -199,6 +203,7 @@ void Scheduler::State::start(Sequence& sequence) {
   waiting.admitted(sequence);
   sequence.phase = Sequence::Phase::kRunning;
   sequence.preempted = false;
+  if (sequence.scheduled_ns == 0) sequence.scheduled_ns = now_ns;
   sequence.slot = free_slots.back();
   free_slots.pop_back();
   sequence.tokens.reserve(static_cast<std::size_t>(sequence.limit));

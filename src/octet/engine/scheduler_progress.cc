@@ -53,6 +53,8 @@ void Scheduler::State::accept(Sequence& sequence, const PlannedSpan& span, const
   event.prompt_tokens = sequence.prompt_tokens;
   event.cached_tokens = sequence.cached_tokens;
   event.completion_tokens = sequence.known_tokens() - sequence.prompt_tokens;
+  event.scheduled_ns = sequence.scheduled_ns;
+  event.preemptions = sequence.preemptions;
   if (tokens.empty()) {
     events.push_back(event);
     return;

@@ -29,6 +29,7 @@ struct Scheduler::State {
   std::vector<SlotId> free_slots;
   FlightLog flights;
   std::uint64_t last_step = 0;
+  std::int64_t now_ns = 0;  // as plan() was told
   // Copies of blocks that were published by someone else first: released once the step is collected.
   struct Retired {
     BlockId block;

@@ -35,6 +35,8 @@ struct Sequence {
   Phase phase = Phase::kWaiting;
   bool resumes = false;    // once it has left: waits again (it was preempted)
   bool preempted = false;  // since it last ran
+  std::int32_t preemptions = 0;
+  std::int64_t scheduled_ns = 0;  // when it ran first; 0: not yet
   SlotId slot = -1;
   std::vector<BlockId> blocks;  // covers positions [0, blocks * block_size)
 

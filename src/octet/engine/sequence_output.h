@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "octet/engine/request.h"
 #include "octet/text/stop_matcher.h"
@@ -21,6 +22,7 @@ class SequenceOutput {
   struct Piece {
     std::string text;                        // ready to be given out
     std::size_t tokens = 0;                  // how many of those pushed belong to the answer: a stop string cuts it
+    std::size_t shown = 0;                   // of all tokens not shown before: what is told of them can be given out
     std::optional<std::string> stop_string;  // it ended here
   };
   // The next tokens, and whether the sequence ends with them: then nothing is held back any more. The token that
@@ -29,12 +31,17 @@ class SequenceOutput {
 
  private:
   bool take(std::string_view text, Piece& piece);  // true: a stop string was found
+  void give(std::string_view text, Piece& piece);
+  void show(bool all, Piece& piece);
 
   bool want_text_;
   std::size_t unstoppable_;  // tokens that no stop string may end: the rest of min_tokens
   bool include_stop_;
   std::optional<text::Detokenizer> detokenizer_;
   std::optional<text::StopMatcher> stops_;
+  // Bytes of text made and given out, and where in the former the tokens not shown yet begin.
+  std::size_t made_ = 0, given_ = 0;
+  std::vector<std::size_t> begins_;
 };
 
 }  // namespace octet::engine

@@ -7,23 +7,38 @@
 
 namespace octet::engine {
 
-// Fixed upper bounds, ascending; counts has one more entry for +Inf. Counts are of single buckets, not cumulative.
+// Fixed upper bounds, ascending, that never go away; counts has one more entry for +Inf. Counts are of single buckets,
+// not cumulative.
 struct HistogramSnapshot {
   std::span<const double> bounds;
   std::vector<std::uint64_t> counts;
   double sum = 0;
 };
 
+// "Sequence": one choice of one request.
 struct EngineStats {
-  std::int32_t running = 0, waiting = 0;           // sequences
-  std::int32_t blocks_total = 0, blocks_used = 0;  // used: owned by sequences; cached blocks are not
+  std::int32_t running = 0, waiting = 0;  // sequences
+  // used: owned by sequences; cached: nobody's, found by their prefix; the others are free.
+  std::int32_t blocks_total = 0, blocks_used = 0, blocks_cached = 0;
   std::uint64_t preemptions = 0;
-  std::uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens
-  std::uint64_t prompt_tokens = 0, generation_tokens = 0, steps = 0;
+  std::uint64_t prefix_requests = 0, prefix_queries = 0, prefix_hits = 0;  // queries, hits: tokens
+  // Prompts are counted with their first token; cached_tokens: of them, not computed.
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0, generation_tokens = 0, steps = 0;
   std::array<std::uint64_t, 4> finished{};  // sequences, by FinishReason: stop, length, abort, error
   std::uint64_t rejected = 0;               // requests refused at admission
-  // Seconds, but for step_rows: rows of a step. The first three are per sequence.
-  HistogramSnapshot time_to_first_token, inter_token_latency, request_latency, step_rows;
+
+  HistogramSnapshot step_rows;            // rows of a step
+  HistogramSnapshot time_to_first_token;  // seconds, per sequence, from submit()
+  HistogramSnapshot inter_token_latency;  // seconds, per output but the first
+
+  // Per sequence that has ended and was not aborted. Tokens:
+  HistogramSnapshot prompt_length, generation_length, max_tokens, computed_prompt;
+  HistogramSnapshot sequence_preemptions;
+  // Seconds. queue: to the first step; prefill: from there to the first token; decode: to the last token; inference:
+  // prefill and decode; token: decode over tokens but the first. Without a first token only the latency is recorded.
+  HistogramSnapshot request_latency, queue, prefill, decode, inference, token;
+  // Per request, once all its sequences have ended and the last one was not aborted.
+  HistogramSnapshot choices, longest_generation;
 };
 
 }  // namespace octet::engine

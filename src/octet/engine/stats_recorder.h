@@ -24,7 +24,7 @@ class Counter {
 
 class Histogram {
  public:
-  explicit Histogram(std::span<const double> bounds);  // ascending, outlive the histogram
+  explicit Histogram(std::span<const double> bounds);  // ascending, never go away
   void record(double value);
   HistogramSnapshot snapshot() const;
 
@@ -34,27 +34,42 @@ class Histogram {
   std::atomic<double> sum_{0};
 };
 
+// 1, 2, 5, 10, 20 … as far as they are at most `largest`.
+std::span<const double> bounds_up_to(std::int32_t largest);
+
+// What is known of a sequence at its end. Times of one clock; 0: that did not come.
+struct SequenceStats {
+  FinishReason finish = FinishReason::kNone;
+  std::int32_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, max_tokens = 0, preemptions = 0;
+  std::int64_t submitted_ns = 0, scheduled_ns = 0, first_token_ns = 0, last_token_ns = 0;
+};
+
 class StatsRecorder {
  public:
-  StatsRecorder();
+  explicit StatsRecorder(std::int32_t max_context);
 
   void step(std::int32_t rows);
   void scheduler(const Scheduler& scheduler);
-  void prompt(std::int32_t tokens) { prompt_tokens_.add(static_cast<std::uint64_t>(tokens)); }
+  void prompt(std::int32_t tokens, std::int32_t cached);
   void first_tokens(std::size_t tokens, std::int64_t since_submit_ns);
   void more_tokens(std::size_t tokens, std::int64_t since_last_ns);
-  void finished(FinishReason reason, std::int64_t since_submit_ns);
+  void finished(const SequenceStats& sequence, std::int64_t now_ns);
+  void request(std::int32_t choices, std::int32_t longest_generation);    // all of its sequences have ended
   void rejected() { rejected_.fetch_add(1, std::memory_order_relaxed); }  // from any thread
 
   // All but `waiting`: what the scheduler knows of is not all that waits.
   EngineStats snapshot() const;
 
  private:
-  Counter running_, blocks_total_, blocks_used_, preemptions_, prefix_queries_, prefix_hits_;
-  Counter prompt_tokens_, generation_tokens_, steps_;
+  Counter running_, blocks_total_, blocks_used_, blocks_cached_, preemptions_;
+  Counter prefix_requests_, prefix_queries_, prefix_hits_;
+  Counter prompt_tokens_, cached_tokens_, generation_tokens_, steps_;
   Counter finished_[4];
   std::atomic<std::uint64_t> rejected_{0};
-  Histogram time_to_first_token_, inter_token_latency_, request_latency_, step_rows_;
+  Histogram step_rows_, time_to_first_token_, inter_token_latency_;
+  Histogram prompt_length_, generation_length_, max_tokens_, computed_prompt_, sequence_preemptions_;
+  Histogram request_latency_, queue_, prefill_, decode_, inference_, token_;
+  Histogram choices_, longest_generation_;
 };
 
 }  // namespace octet::engine

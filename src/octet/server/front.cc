@@ -56,6 +56,7 @@ class Front::TrackedReply final : public Reply {
   }
   std::size_t backlog() const override { return inner_->backlog(); }
   void abandon() override { inner_->abandon(); }
+  const RequestSummary* summary() const override { return inner_->summary(); }
 
  private:
   void add_headers(ReplyPart& part) {

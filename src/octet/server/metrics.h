@@ -1,4 +1,4 @@
-// What /metrics answers: vLLM's names, labels and buckets as far as the engine counts them.
+// What /metrics answers: vLLM's names, labels and buckets, and Octet's own. docs/operations.md lists them.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace octet::server {
 
-// In Prometheus' text format. While the model loads: the server's own counters only.
-std::string metrics_text(const Service& service);
+// In Prometheus' text format. While the model loads, or without engine_metrics: the server's own counters only.
+std::string metrics_text(const Service& service, bool engine_metrics = true);
 
 }  // namespace octet::server

@@ -144,15 +144,45 @@ void AnswerBuilder::add(std::int32_t choice, engine::Output&& output) {
   Choice& state = choices_[static_cast<std::size_t>(choice)];
   state.text += output.text;
   if (format_.return_token_ids) state.ids.insert(state.ids.end(), output.tokens.begin(), output.tokens.end());
+  std::ranges::move(output.logprobs, std::back_inserter(state.logprobs));
+  if (!output.prompt_logprobs.empty()) state.prompt_logprobs = std::move(output.prompt_logprobs);
 }
 
-void AnswerBuilder::chat_choice(std::string& out, std::int32_t index, const Choice& choice) const {
+// The value of "logprobs"; an echoed prompt's come before the first ones.
+void AnswerBuilder::append_logprobs(std::string& out, std::int32_t index, Choice& choice,
+                                    std::vector<engine::Logprob> logprobs) const {
+  if (format_.logprobs < 0) {
+    out += "null";
+  } else if (format_.kind == ApiKind::kChat) {
+    append_chat_logprobs(out, logprobs, names());
+  } else {
+    std::optional<text::TokenId> first;
+    if (format_.echo_logprobs && !choice.begun) {
+      first = format_.prompt_ids[static_cast<std::size_t>(index / format_.choices_per_prompt)].front();
+      logprobs.insert(logprobs.begin(), choice.prompt_logprobs.begin(), choice.prompt_logprobs.end());
+    }
+    choice.offsets.append(out, first, logprobs, names());
+  }
+}
+
+void AnswerBuilder::append_prompt(std::string& out, const Choice& choice) const {
+  if (format_.prompt_logprobs < 0 || format_.echo_logprobs) {
+    out += "null";
+  } else {
+    append_prompt_logprobs(out, choice.prompt_logprobs, names());
+  }
+}
+
+void AnswerBuilder::chat_choice(std::string& out, std::int32_t index, Choice& choice) const {
   fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"message\":{{\"role\":\"assistant\",\"content\":", index);
   append_json_string(out, choice.text);
   fmt::format_to(std::back_inserter(out),
                  ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,\"reasoning\":null}},"
-                 "\"logprobs\":null,\"finish_reason\":{},\"stop_reason\":{},\"token_ids\":",
-                 finish_json(choice.finish), choice.stop_reason);
+                 "\"logprobs\":");
+  append_logprobs(out, index, choice, std::move(choice.logprobs));
+  fmt::format_to(std::back_inserter(out),
+                 ",\"finish_reason\":{},\"stop_reason\":{},\"token_ids\":", finish_json(choice.finish),
+                 choice.stop_reason);
   if (format_.return_token_ids) {
     append_ids(out, choice.ids);
   } else {
@@ -161,11 +191,14 @@ void AnswerBuilder::chat_choice(std::string& out, std::int32_t index, const Choi
   out += ",\"routed_experts\":null}";
 }
 
-void AnswerBuilder::completion_choice(std::string& out, std::int32_t index, const Choice& choice) const {
+void AnswerBuilder::completion_choice(std::string& out, std::int32_t index, Choice& choice) const {
   fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"text\":", index);
   append_json_string(out, std::string(prompt_echo(index)) + choice.text);
-  fmt::format_to(std::back_inserter(out), ",\"logprobs\":null,\"finish_reason\":{},\"stop_reason\":{},\"token_ids\":",
-                 finish_json(choice.finish), choice.stop_reason);
+  out += ",\"logprobs\":";
+  append_logprobs(out, index, choice, std::move(choice.logprobs));
+  fmt::format_to(std::back_inserter(out),
+                 ",\"finish_reason\":{},\"stop_reason\":{},\"token_ids\":", finish_json(choice.finish),
+                 choice.stop_reason);
   if (format_.return_token_ids) {
     append_ids(out, choice.ids);
     out += ",\"prompt_token_ids\":";
@@ -173,10 +206,12 @@ void AnswerBuilder::completion_choice(std::string& out, std::int32_t index, cons
   } else {
     out += "null,\"prompt_token_ids\":null";
   }
-  out += ",\"prompt_logprobs\":null,\"routed_experts\":null}";
+  out += ",\"prompt_logprobs\":";
+  append_prompt(out, choice);
+  out += ",\"routed_experts\":null}";
 }
 
-std::string AnswerBuilder::whole() const {
+std::string AnswerBuilder::whole() {
   const bool chat = format_.kind == ApiKind::kChat;
   std::string out = "{\"id\":";
   append_json_string(out, format_.id);
@@ -187,7 +222,7 @@ std::string AnswerBuilder::whole() const {
   out += ",\"choices\":[";
   for (std::int32_t i = 0; i < format_.choices(); ++i) {
     if (i > 0) out += ',';
-    const Choice& choice = choices_[static_cast<std::size_t>(i)];
+    Choice& choice = choices_[static_cast<std::size_t>(i)];
     if (chat) {
       chat_choice(out, i, choice);
     } else {
@@ -197,7 +232,9 @@ std::string AnswerBuilder::whole() const {
   fmt::format_to(std::back_inserter(out), "],\"service_tier\":null,\"system_fingerprint\":\"{}\",\"usage\":{}",
                  kFingerprint, usage());
   if (chat) {
-    out += ",\"prompt_logprobs\":null,\"prompt_text\":null,\"prompt_token_ids\":";
+    out += ",\"prompt_logprobs\":";
+    append_prompt(out, choices_.front());
+    out += ",\"prompt_text\":null,\"prompt_token_ids\":";
     if (format_.return_token_ids) {
       append_ids(out, format_.prompt_ids.front());
     } else {
@@ -223,7 +260,7 @@ void AnswerBuilder::begin(std::string& out) {
         append_ids(out, format_.prompt_ids.front());
       }
       out += "}\n\n";
-    } else if (const std::string_view echo = prompt_echo(i); !echo.empty()) {
+    } else if (const std::string_view echo = prompt_echo(i); !echo.empty() && !format_.echo_logprobs) {
       open_chunk(out, i);
       out += "\"text\":";
       append_json_string(out, echo);
@@ -237,13 +274,17 @@ void AnswerBuilder::event(std::string& out, std::int32_t choice, const engine::O
   Choice& state = choices_[static_cast<std::size_t>(choice)];
   const bool last = output.finish != FinishReason::kNone;
   const bool ids = format_.return_token_ids && !output.tokens.empty();
-  if (output.text.empty() && !ids && !last) return;
+  if (output.text.empty() && !ids && output.logprobs.empty() && !last) return;
+  if (!output.prompt_logprobs.empty()) state.prompt_logprobs = output.prompt_logprobs;
   open_chunk(out, choice);
   const bool chat = format_.kind == ApiKind::kChat;
   out += chat ? "\"delta\":{\"content\":" : "\"text\":";
-  append_json_string(out, output.text);
+  append_json_string(
+      out, format_.echo_logprobs && !state.begun ? std::string(prompt_echo(choice)) + output.text : output.text);
   if (chat) out += '}';
-  fmt::format_to(std::back_inserter(out), ",\"logprobs\":null,\"finish_reason\":{}", finish_json(output.finish));
+  out += ",\"logprobs\":";
+  append_logprobs(out, choice, state, output.logprobs);
+  fmt::format_to(std::back_inserter(out), ",\"finish_reason\":{}", finish_json(output.finish));
   if (last || !chat) fmt::format_to(std::back_inserter(out), ",\"stop_reason\":{}", state.stop_reason);
   if (format_.return_token_ids) {
     out += ",\"token_ids\":";

@@ -8,6 +8,7 @@
 
 #include "octet/engine/request.h"
 #include "octet/server/api_error.h"
+#include "octet/server/openai_logprobs.h"
 #include "octet/server/openai_request.h"
 
 namespace octet::server {
@@ -21,8 +22,13 @@ struct AnswerFormat {
   bool stream = false, include_usage = false, continuous_usage = false, return_token_ids = false;
   bool cached_tokens = false;                          // usage tells them
   std::vector<std::string> echo;                       // per prompt; empty: none
-  std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, with return_token_ids
+  std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, where needs_prompt_ids()
+  std::int32_t logprobs = -1, prompt_logprobs = -1;    // as in SamplingParams
+  bool echo_logprobs = false;                          // those of the echoed prompt come first
+  bool tokens_as_ids = false;
+  const text::Tokenizer* tokenizer = nullptr;  // outlives the answer
 
+  bool needs_prompt_ids() const { return return_token_ids || echo_logprobs; }
   std::int32_t choices() const { return prompts * choices_per_prompt; }
 };
 
@@ -37,7 +43,7 @@ class AnswerBuilder {
 
   // The answer as a whole: add() every output, then whole().
   void add(std::int32_t choice, engine::Output&& output);
-  std::string whole() const;
+  std::string whole();
 
   // The answer as events, appended to out: begin(), one event per output that has something to show, end().
   void begin(std::string& out);
@@ -54,6 +60,8 @@ class AnswerBuilder {
     std::string stop_reason = "null";  // JSON
     std::int32_t completion_tokens = 0;
     bool begun = false;  // a chunk was sent
+    std::vector<engine::Logprob> logprobs, prompt_logprobs;
+    CompletionLogprobs offsets;
   };
   struct PromptCount {
     std::int32_t tokens = 0, cached = 0;
@@ -64,9 +72,13 @@ class AnswerBuilder {
   std::string usage_of(std::int32_t choice) const;
   std::string usage_json(std::int64_t prompt, std::int64_t completion, std::int64_t cached) const;
   std::string_view prompt_echo(std::int32_t choice) const;
+  TokenNames names() const { return {format_.tokenizer, format_.tokens_as_ids}; }
+  void append_logprobs(std::string& out, std::int32_t index, Choice& choice,
+                       std::vector<engine::Logprob> logprobs) const;
+  void append_prompt(std::string& out, const Choice& choice) const;
   void open_chunk(std::string& out, std::int32_t choice);
-  void chat_choice(std::string& out, std::int32_t index, const Choice& choice) const;
-  void completion_choice(std::string& out, std::int32_t index, const Choice& choice) const;
+  void chat_choice(std::string& out, std::int32_t index, Choice& choice) const;
+  void completion_choice(std::string& out, std::int32_t index, Choice& choice) const;
 
   AnswerFormat format_;
   std::string chunk_head_;  // of every event, to the index of its choice

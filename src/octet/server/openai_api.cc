@@ -64,7 +64,7 @@ struct OpenAiApi::State {
 Answer OpenAiApi::State::generate(ApiKind kind, HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
   auto model = service.admit();
   if (!model) return error_response(model.error());
-  auto reply = std::make_shared<GenerationReply>(waker);
+  auto reply = std::make_shared<GenerationReply>(waker, options.log);
   const bool queued = post(std::move(request.body), [this, kind, reply, model = *model](const std::string& body) {
     prepare(kind, body, model, *reply);
   });
@@ -114,6 +114,7 @@ void OpenAiApi::State::prepare(ApiKind kind, const std::string& body, const std:
     if (!prepared) {
       reply.fail(prepared.error());
     } else if (!reply.abandoned()) {
+      if (options.log.requests) log_prompts(options.log, *prepared, *model->replica);
       reply.start(model, *std::move(prepared), service);
     }
   } catch (const std::exception& problem) {
@@ -175,7 +176,10 @@ void OpenAiApi::add_routes(Router& router) {
   router.add("GET", "/version",
              [](HttpRequest&&, Wake) { return Answer(json_response({{"version", OCTET_VERSION}})); });
   router.add("GET", "/metrics", [state](HttpRequest&&, Wake) {
-    return Answer(HttpResponse{200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(state->service), {}});
+    return Answer(HttpResponse{200,
+                               "text/plain; version=0.0.4; charset=utf-8",
+                               metrics_text(state->service, state->options.engine_metrics),
+                               {}});
   });
 }
 

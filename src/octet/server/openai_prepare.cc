@@ -39,6 +39,7 @@ class Preparation {
   Preparation(const ServedModel& model, GenerationRequest& request)
       : model_(model), replica_(*model.replica), request_(request) {}
 
+  // Also turns what depends on the model into the engine's terms.
   ApiResult<> check() const {
     if (replica_.tokenizer == nullptr && !request_.sampling.stop.empty()) {
       return std::unexpected(bad_value("stop", "stop strings need a tokenizer, and this server runs without one"));
@@ -56,7 +57,16 @@ class Preparation {
           {}, fmt::format("prompts and n ask for {} sequences; {} may run and wait here", sequences, places)));
     }
     OCTET_TRY_VOID(check_ids(request_.sampling.stop_token_ids, "stop_token_ids"));
-    return {};
+    OCTET_TRY_VOID(check_ids(request_.sampling.controls.allowed, "allowed_token_ids"));
+    for (const auto& [id, bias] : request_.sampling.controls.logit_bias) {
+      OCTET_TRY_VOID(check_ids({id}, "logit_bias"));
+    }
+    if (request_.kind == ApiKind::kCompletion && request_.echo && request_.sampling.logprobs >= 0) {
+      request_.sampling.prompt_logprobs = std::max(request_.sampling.prompt_logprobs, request_.sampling.logprobs);
+    }
+    OCTET_TRY_VOID(check_logprobs(request_.sampling.logprobs, "logprobs"));
+    OCTET_TRY_VOID(check_logprobs(request_.sampling.prompt_logprobs, "prompt_logprobs"));
+    return add_bad_words();
   }
 
   ApiResult<std::vector<text::TokenId>> prompt_tokens(Prompt& prompt) const {
@@ -89,9 +99,15 @@ class Preparation {
   }
 
   ApiResult<engine::Request> engine_request(std::vector<text::TokenId> prompt) const {
+    OCTET_TRY_VOID(truncate(prompt));
     if (prompt.empty()) return std::unexpected(bad_value("prompt", "the prompt has no tokens"));
     OCTET_TRY_VOID(check_ids(prompt, "prompt"));
     OCTET_TRY(const std::int32_t limit, max_tokens(prompt.size()));
+    if (request_.sampling.controls.min_tokens > limit) {
+      return std::unexpected(
+          bad_value("min_tokens", fmt::format("min_tokens is {}, more than the {} tokens that the answer may have",
+                                              request_.sampling.controls.min_tokens, limit)));
+    }
     engine::Request out;
     out.prompt = std::move(prompt);
     out.sampling = request_.sampling;
@@ -109,6 +125,49 @@ class Preparation {
   }
 
  private:
+  ApiResult<> check_logprobs(std::int32_t& wanted, const std::string& param) const {
+    const std::int32_t most = replica_.engine->config().max_logprobs;
+    if (wanted == std::numeric_limits<std::int32_t>::max() && most >= replica_.engine->config().vocabulary_size) {
+      wanted = most;  // all were asked for
+    }
+    if (wanted <= most) return {};
+    return std::unexpected(
+        bad_value(param, fmt::format("{}: at most {} tokens are told here (--max-logprobs)", param, most)));
+  }
+
+  // A word may stand at the start of a text or behind a space: both ways of spelling it are forbidden.
+  ApiResult<> add_bad_words() const {
+    if (request_.bad_words.empty()) return {};
+    if (replica_.tokenizer == nullptr) {
+      return std::unexpected(bad_value("bad_words", "bad_words need a tokenizer, and this server runs without one"));
+    }
+    auto& words = request_.sampling.controls.bad_words;
+    for (const std::string& word : request_.bad_words) {
+      const std::size_t first = word.find_first_not_of(' ');
+      const std::string bare = first == std::string::npos ? word : word.substr(first);
+      for (const std::string& spelling : {bare, " " + bare}) {
+        const auto ids = replica_.tokenizer->encode(spelling, {.add_special = false});
+        if (!ids) return std::unexpected(bad_value("bad_words", "bad_words: " + ids.error().message));
+        if (!ids->empty()) words.push_back(*ids);
+      }
+    }
+    return {};
+  }
+
+  // Keeps the end of the prompt.
+  ApiResult<> truncate(std::vector<text::TokenId>& prompt) const {
+    if (!request_.truncate_prompt_tokens) return {};
+    std::int64_t most = *request_.truncate_prompt_tokens;
+    if (most > replica_.max_model_len) {
+      return std::unexpected(bad_value("truncate_prompt_tokens",
+                                       fmt::format("truncate_prompt_tokens is {}, more than the context of {} tokens",
+                                                   most, replica_.max_model_len)));
+    }
+    if (most < 0) most = replica_.max_model_len - 1;
+    if (static_cast<std::int64_t>(prompt.size()) > most) prompt.erase(prompt.begin(), prompt.end() - most);
+    return {};
+  }
+
   ApiResult<> check_ids(const std::vector<text::TokenId>& ids, const std::string& param) const {
     const std::int32_t vocabulary = replica_.engine->config().vocabulary_size;
     for (const text::TokenId id : ids) {
@@ -136,6 +195,10 @@ AnswerFormat answer_format(const GenerationRequest& request, const Service& serv
   format.continuous_usage = request.continuous_usage;
   format.return_token_ids = request.return_token_ids;
   format.cached_tokens = options.prompt_tokens_details;
+  format.logprobs = request.sampling.logprobs;
+  format.prompt_logprobs = request.sampling.prompt_logprobs;
+  format.echo_logprobs = request.echo && request.sampling.logprobs >= 0;
+  format.tokens_as_ids = request.return_tokens_as_ids.value_or(options.return_tokens_as_ids);
   return format;
 }
 
@@ -152,9 +215,10 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
   OCTET_TRY_VOID(preparation.check());
   PreparedRequest prepared;
   prepared.format = answer_format(request, service, options);
+  prepared.format.tokenizer = model.replica->tokenizer.get();
   const auto add = [&](std::vector<text::TokenId> ids) -> ApiResult<> {
     OCTET_TRY(engine::Request one, preparation.engine_request(std::move(ids)));
-    if (request.return_token_ids) prepared.format.prompt_ids.push_back(one.prompt);
+    if (prepared.format.needs_prompt_ids()) prepared.format.prompt_ids.push_back(one.prompt);
     prepared.requests.push_back(std::move(one));
     return {};
   };

@@ -4,6 +4,7 @@
 
 #include "octet/server/openai_reply.h"
 #include "octet/server/openai_request.h"
+#include "octet/server/request_log.h"
 #include "octet/server/service.h"
 
 namespace octet::server {
@@ -11,8 +12,11 @@ namespace octet::server {
 struct ApiOptions {
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
+  bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
   int workers = 2;                     // threads for JSON, templates and tokenizing
   TemplateOptions templates;
+  RequestLogOptions log;
+  bool engine_metrics = true;  // /metrics tells the engine's figures
 };
 
 // Takes the time that tokenizing takes. `service` gives the names, `model` the rest.

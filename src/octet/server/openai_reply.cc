@@ -7,6 +7,8 @@ namespace {
 
 using engine::FinishReason;
 
+constexpr std::size_t kLogprobBytes = 512;  // of the JSON that one makes, about
+
 struct Delivery {
   std::int32_t choice = 0;
   engine::Output output;
@@ -35,7 +37,8 @@ class GenerationReply::Mailbox {
       if (closed_) return;
       if (output.finish != FinishReason::kNone) --unfinished_;
       const bool wake = stream_ || unfinished_ == 0 || is_failure(output);
-      bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId);
+      bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId) +
+                output.logprobs.size() * kLogprobBytes;
       pending_.push_back({choice, std::move(output)});
       if (wake && open_) waker = waker_;
     }
@@ -108,8 +111,8 @@ class GenerationReply::Mailbox {
   bool stream_ = false, open_ = false, closed_ = false;
 };
 
-GenerationReply::GenerationReply(std::shared_ptr<Waker> waker)
-    : mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
+GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, const RequestLogOptions& log)
+    : log_(log), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
 GenerationReply::~GenerationReply() = default;
 
 void GenerationReply::fail(const ApiError& error) { mailbox_->open(error); }
@@ -121,6 +124,10 @@ void GenerationReply::start(std::shared_ptr<ServedModel> model, PreparedRequest 
   const std::int32_t per_prompt = prepared.format.choices_per_prompt;
   model_ = std::move(model);
   mailbox_->prepare(prepared.format);
+  summary_.id = prepared.format.id;
+  for (const engine::Request& request : prepared.requests) {
+    summary_.prompt_tokens += static_cast<std::int64_t>(request.prompt.size());
+  }
   builder_.emplace(std::move(prepared.format));
   std::vector<engine::RequestId> running;
   std::optional<ApiError> failure;
@@ -151,11 +158,13 @@ void GenerationReply::poll(ReplyPart& part) {
   std::optional<ApiError> failure;
   std::vector<Delivery>* news = ended_ ? nullptr : mailbox_->take(failure);
   if (news == nullptr) return;
+  opened_ = true;
   if (failure) {
     end_with(*failure, part);
     return;
   }
   for (Delivery& delivery : *news) {
+    note(delivery.choice, delivery.output);
     if (is_failure(delivery.output)) {
       end_with(ending_error(delivery.output), part);
       return;
@@ -175,6 +184,7 @@ void GenerationReply::poll(ReplyPart& part) {
   if (!builder_->complete()) return;
   ended_ = true;
   part.end = ReplyPart::End::kDone;
+  if (log_.outputs) log_text(log_, "output", summary_.id, summary_.text, summary_.finish);
   if (builder_->format().stream) {
     builder_->end(part.body);
   } else {
@@ -198,7 +208,22 @@ void GenerationReply::cut(const ApiError& error, ReplyPart& part) { end_with(err
 
 std::size_t GenerationReply::backlog() const { return mailbox_->bytes(); }
 
-void GenerationReply::abandon() { cancel_all(); }
+void GenerationReply::abandon() {
+  std::optional<ApiError> failure;
+  if (std::vector<Delivery>* news = ended_ ? nullptr : mailbox_->take(failure)) {
+    opened_ = true;
+    for (const Delivery& delivery : *news) note(delivery.choice, delivery.output);
+  }
+  cancel_all();
+}
+
+void GenerationReply::note(std::int32_t choice, const engine::Output& output) {
+  const AnswerFormat& format = builder_->format();
+  summary_.add(output, choice % format.choices_per_prompt == 0);
+  if (!log_.outputs) return;
+  if (choice == 0) summary_.text += output.text;
+  if (format.stream && log_.deltas) log_text(log_, "delta", summary_.id, output.text, finish_text(output.finish));
+}
 
 void GenerationReply::cancel_all() {
   for (const engine::RequestId id : mailbox_->close()) model_->replica->engine->cancel(id);

@@ -9,6 +9,7 @@
 #include "octet/engine/engine.h"
 #include "octet/server/openai_answer.h"
 #include "octet/server/reply.h"
+#include "octet/server/request_log.h"
 #include "octet/server/service.h"
 
 namespace octet::server {
@@ -22,7 +23,8 @@ struct PreparedRequest {
 // Every output of the engine becomes one event of a stream; events that wait for the client go out in one write.
 class GenerationReply final : public Reply {
  public:
-  explicit GenerationReply(std::shared_ptr<Waker> waker);
+  // The options must outlive the reply.
+  GenerationReply(std::shared_ptr<Waker> waker, const RequestLogOptions& log);
   ~GenerationReply() override;
 
   // From a worker's thread, one of these once:
@@ -36,15 +38,20 @@ class GenerationReply final : public Reply {
   void cut(const ApiError& error, ReplyPart& part) override;
   std::size_t backlog() const override;
   void abandon() override;
+  const RequestSummary* summary() const override { return opened_ && builder_ ? &summary_ : nullptr; }
 
  private:
   class Mailbox;
   void end_with(const ApiError& error, ReplyPart& part);
   void cancel_all();
+  void note(std::int32_t choice, const engine::Output& output);
 
+  const RequestLogOptions& log_;
   std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<ServedModel> model_;    // set before the mailbox opens
   std::optional<AnswerBuilder> builder_;  // likewise; then used on the connection's thread only
+  RequestSummary summary_;
+  bool opened_ = false;  // the mailbox is, and the connection's thread has seen it
   bool head_sent_ = false, ended_ = false;
 };
 

@@ -5,32 +5,25 @@
 #include <limits>
 
 #include "octet/server/json_fields.h"
+#include "octet/server/openai_sampling.h"
 
 namespace octet::server {
 namespace {
 
 constexpr std::size_t kMaxJsonValues = 4'000'000;
-constexpr std::size_t kMaxFields = 1024;     // of a body
-constexpr std::size_t kMaxStops = 16;        // stop strings
-constexpr std::size_t kMaxStopBytes = 4096;  // of one stop string; every sequence has copies
-constexpr std::size_t kMaxStopIds = 1024;    // stop token ids
-constexpr std::size_t kMaxPrompts = 1024;    // prompts of one completions request
-constexpr std::int64_t kMaxChoices = 128;    // n
-constexpr double kGreedyTemperature = 1e-5;  // below, logits divided by it no longer fit
+constexpr std::size_t kMaxFields = 1024;   // of a body
+constexpr std::size_t kMaxPrompts = 1024;  // prompts of one completions request
+constexpr std::int64_t kMaxChoices = 128;  // n
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
 // Fields that are known, change the answer, and are not built; a value that changes nothing is fine.
-enum class Neutral { kNull, kFalse, kZero, kOne, kEmpty };
+enum class Neutral { kNull, kFalse, kEmpty };
 struct UnbuiltField {
   std::string_view name;
   Neutral neutral;
 };
 constexpr std::array kUnbuilt = {
-    UnbuiltField{"top_logprobs", Neutral::kZero},         UnbuiltField{"prompt_logprobs", Neutral::kNull},
-    UnbuiltField{"logit_bias", Neutral::kEmpty},          UnbuiltField{"presence_penalty", Neutral::kZero},
-    UnbuiltField{"frequency_penalty", Neutral::kZero},    UnbuiltField{"repetition_penalty", Neutral::kOne},
-    UnbuiltField{"min_tokens", Neutral::kZero},           UnbuiltField{"allowed_token_ids", Neutral::kNull},
-    UnbuiltField{"bad_words", Neutral::kEmpty},           UnbuiltField{"truncate_prompt_tokens", Neutral::kNull},
+
     UnbuiltField{"use_beam_search", Neutral::kFalse},     UnbuiltField{"suffix", Neutral::kEmpty},
     UnbuiltField{"structured_outputs", Neutral::kNull},   UnbuiltField{"guided_json", Neutral::kNull},
     UnbuiltField{"guided_regex", Neutral::kNull},         UnbuiltField{"guided_choice", Neutral::kNull},
@@ -45,10 +38,6 @@ bool is_neutral(const Json& value, Neutral neutral) {
       return false;
     case Neutral::kFalse:
       return value.is_boolean() && !value.get<bool>();
-    case Neutral::kZero:
-      return value.is_number() && value.get<double>() == 0;
-    case Neutral::kOne:
-      return value.is_number() && value.get<double>() == 1;
     case Neutral::kEmpty:
       return (value.is_object() || value.is_array() || value.is_string()) && (value.empty() || value == "");
   }
@@ -57,30 +46,9 @@ bool is_neutral(const Json& value, Neutral neutral) {
 
 std::string not_built(std::string_view name) { return fmt::format("{} is not supported by this server", name); }
 
-// Ranges of fields that are not built: a wrong value is told as such.
-void check_unbuilt_ranges(JsonFields& fields) {
-  for (const std::string_view name : {"presence_penalty", "frequency_penalty"}) {
-    const auto value = fields.number(name);
-    if (value && (*value < -2 || *value > 2)) {
-      fields.fail_value({}, fmt::format("{} must be between -2 and 2, got {}", name, *value));
-    }
-  }
-  const auto repetition = fields.number("repetition_penalty");
-  if (repetition && *repetition <= 0) {
-    fields.fail_value({}, fmt::format("repetition_penalty must be greater than 0, got {}", *repetition));
-  }
-}
-
 void check_unbuilt(JsonFields& fields, ApiKind kind) {
-  check_unbuilt_ranges(fields);
-  if (kind == ApiKind::kChat) {
-    const bool logprobs = fields.boolean("logprobs").value_or(false);
-    const auto top = fields.integer("top_logprobs");
-    if (top && *top != 0 && !logprobs) fields.fail_value("top_logprobs", "top_logprobs needs logprobs: true");
-    if (logprobs) fields.fail_value("logprobs", not_built("logprobs"));
-    if (fields.boolean("echo").value_or(false)) fields.fail_value("echo", not_built("echo in a chat"));
-  } else if (fields.integer("logprobs")) {
-    fields.fail_value("logprobs", not_built("logprobs"));
+  if (kind == ApiKind::kChat && fields.boolean("echo").value_or(false)) {
+    fields.fail_value("echo", not_built("echo in a chat"));
   }
   for (const UnbuiltField& field : kUnbuilt) {
     const Json* value = fields.find(field.name);
@@ -129,56 +97,6 @@ void check_tool_choice(JsonFields& fields, const Json& tools) {
   fields.fail_value({}, not_built("a tool_choice other than none"));
 }
 
-void parse_filters(JsonFields& fields, const formats::GenerationDefaults& defaults, engine::SamplingParams& sampling) {
-  const double temperature = fields.number("temperature").value_or(defaults.temperature.value_or(1.0F));
-  if (temperature < 0 || temperature > 2) {
-    fields.fail_value("temperature", fmt::format("temperature must be between 0 and 2, got {}", temperature));
-  }
-  sampling.temperature = temperature < kGreedyTemperature ? 0.0F : static_cast<float>(temperature);
-  const double top_p = fields.number("top_p").value_or(defaults.top_p.value_or(1.0F));
-  if (top_p <= 0 || top_p > 1) {
-    fields.fail_value("top_p", fmt::format("top_p must be greater than 0 and at most 1, got {}", top_p));
-  }
-  // A value that only a double holds must not become the 0 that it is not.
-  sampling.top_p = std::max(static_cast<float>(top_p), std::numeric_limits<float>::min());
-  const double min_p = fields.number("min_p").value_or(defaults.min_p.value_or(0.0F));
-  if (min_p < 0 || min_p > 1) fields.fail_value({}, fmt::format("min_p must be between 0 and 1, got {}", min_p));
-  sampling.min_p = static_cast<float>(min_p);
-  const std::int64_t top_k = fields.integer("top_k").value_or(defaults.top_k.value_or(0));
-  if (top_k < -1) fields.fail_value("top_k", fmt::format("top_k must be -1 or 0 (off) or more, got {}", top_k));
-  sampling.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(top_k, 0, kMaxInt));
-  if (const auto seed = fields.integer("seed")) sampling.seed = static_cast<std::uint64_t>(*seed);
-}
-
-void parse_stops(JsonFields& fields, engine::SamplingParams& sampling) {
-  sampling.stop = fields.strings("stop");
-  if (sampling.stop.size() > kMaxStops) {
-    fields.fail(bad_form("stop", fmt::format("stop: at most {} strings, got {}", kMaxStops, sampling.stop.size())));
-  }
-  if (std::ranges::find(sampling.stop, "") != sampling.stop.end()) {
-    fields.fail_value("stop", "stop: a stop string must not be empty");
-  }
-  for (const std::string& stop : sampling.stop) {
-    if (stop.size() > kMaxStopBytes) {
-      fields.fail_value("stop", fmt::format("stop: at most {} bytes in a string, got {}", kMaxStopBytes, stop.size()));
-    }
-  }
-  const auto ids = fields.integers("stop_token_ids");
-  if (ids.size() > kMaxStopIds) {
-    fields.fail_value("stop_token_ids", fmt::format("stop_token_ids: at most {}, got {}", kMaxStopIds, ids.size()));
-  }
-  for (const std::int64_t id : ids) {
-    if (id < 0 || id > kMaxInt) {
-      fields.fail_value("stop_token_ids", fmt::format("stop_token_ids: {} is not a token id", id));
-      return;
-    }
-    sampling.stop_token_ids.push_back(static_cast<text::TokenId>(id));
-  }
-  sampling.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
-  sampling.ignore_eos = fields.boolean("ignore_eos").value_or(false);
-  sampling.skip_special_tokens = fields.boolean("skip_special_tokens").value_or(true);
-}
-
 void parse_lengths(JsonFields& fields, GenerationRequest& request) {
   request.max_tokens = fields.integer("max_tokens");
   if (request.kind == ApiKind::kChat) {
@@ -213,7 +131,16 @@ void parse_common(JsonFields& fields, const formats::GenerationDefaults& default
   }
   parse_filters(fields, defaults, request.sampling);
   parse_stops(fields, request.sampling);
+  parse_controls(fields, request.sampling);
+  request.bad_words = parse_bad_words(fields);
+  parse_logprobs(fields, request.kind == ApiKind::kChat, request.stream, request.sampling);
   parse_lengths(fields, request);
+  request.truncate_prompt_tokens = fields.integer("truncate_prompt_tokens");
+  if (request.truncate_prompt_tokens && *request.truncate_prompt_tokens < 1 && *request.truncate_prompt_tokens != -1) {
+    fields.fail_value("truncate_prompt_tokens", fmt::format("truncate_prompt_tokens must be -1 or at least 1, got {}",
+                                                            *request.truncate_prompt_tokens));
+  }
+  request.return_tokens_as_ids = fields.boolean("return_tokens_as_token_ids");
   request.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   const std::int64_t priority = fields.integer("priority").value_or(0);
   if (priority < -kMaxInt || priority > kMaxInt) {

@@ -23,6 +23,9 @@ struct GenerationRequest {
   ApiKind kind = ApiKind::kChat;
   std::string model;                // as asked; empty: the default one
   engine::SamplingParams sampling;  // all but max_tokens, which depends on the prompt's length
+  std::vector<std::string> bad_words;
+  std::optional<std::int64_t> truncate_prompt_tokens;  // the last ones stay; -1: as many as the context holds
+  std::optional<bool> return_tokens_as_ids;            // tokens of log-probabilities as "token_id:5"
   std::optional<std::int64_t> max_tokens;
   std::string max_tokens_field = "max_tokens";  // the field that set it
   std::int32_t choices = 1;

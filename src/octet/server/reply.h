@@ -12,6 +12,7 @@
 namespace octet::server {
 
 struct ApiError;
+struct RequestSummary;
 
 // Tells a connection that its reply has news. Any thread; cheap; calls before the connection looks fall together.
 class Waker {
@@ -45,6 +46,8 @@ class Reply {
   virtual std::size_t backlog() const = 0;
   // The client is gone or too slow, nothing more will be polled.
   virtual void abandon() = 0;
+  // Of a generation, for the log: what it has come to so far. Null: it is none.
+  virtual const RequestSummary* summary() const { return nullptr; }
 };
 
 using Answer = std::variant<HttpResponse, std::shared_ptr<Reply>>;

@@ -70,4 +70,11 @@ Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker
   return error_response(http_error(404, fmt::format("no such route: {} {}", excerpt(method), excerpt(path))));
 }
 
+std::string_view Router::route_of(std::string_view path) const {
+  for (const Route& route : routes_) {
+    if (matches(route.path, path)) return route.path;
+  }
+  return {};
+}
+
 }  // namespace octet::server

@@ -21,6 +21,9 @@ class Router {
   // HEAD is answered as GET. A path that only a slash at its end parts from a route is sent there (307).
   Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const;
 
+  // The path of the route that takes it, as it was added; empty: none.
+  std::string_view route_of(std::string_view path) const;
+
  private:
   struct Route {
     std::string method, path;

@@ -17,8 +17,10 @@
 #include "octet/base/json.h"
 #include "octet/base/log.h"
 #include "octet/server/openai_api.h"
+#include "octet/server/request_log.h"
 #include "octet/server/router.h"
 #include "octet/server/service.h"
+#include "octet/server/stats_line.h"
 
 namespace octet::server {
 namespace {
@@ -26,6 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kDrainPoll{20};
 constexpr std::chrono::seconds kCutGrace{2};  // for clients to take the last event of a stream that was cut
+constexpr std::chrono::seconds kStatsInterval{10};
 
 // SIGINT, SIGTERM and, where asked for, SIGHUP as something to wait for. Blocks them, for threads that start later too.
 class Signals {
@@ -155,13 +158,19 @@ class Lifetime {
         signals_(options.http.tls.has_value()),
         service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
         api_(service_, options.api),
-        front_(router_, options.front) {
+        front_(router_, options.front),
+        log_(
+            options.api.log, router_,
+            [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
+              return front_.handle(std::move(request), waker);
+            },
+            service_) {
     api_.add_routes(router_);
   }
 
   int run(const ReplicaLoader& load) {
     auto bound = HttpServer::bind(options_.http, [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-      return front_.handle(std::move(request), waker);
+      return log_.handle(std::move(request), waker);
     });
     if (!bound) {
       fmt::print(stderr, "octet serve: {}\n", bound.error().message);
@@ -171,7 +180,14 @@ class Lifetime {
     http_->start();
     for (const std::string& url : http_->urls()) log_info("listening on {}", url);
     const std::optional<int> ended = load_model(load);
-    const int status = ended ? *ended : serve_until_signal();
+    int status = 0;
+    if (ended) {
+      status = *ended;
+    } else {
+      std::optional<StatsLog> stats;
+      if (options_.log_stats) stats.emplace(service_, kStatsInterval);
+      status = serve_until_signal();
+    }
     http_->stop();
     api_.stop();
     return status;
@@ -241,10 +257,12 @@ class Lifetime {
 
   const ServeOptions& options_;
   Signals signals_;
+  BackgroundLog background_;  // its thread, too, leaves signals to signals_
   Service service_;
   OpenAiApi api_;
   Router router_;
   Front front_;
+  RequestLog log_;
   std::unique_ptr<HttpServer> http_;
 };
 

@@ -18,6 +18,7 @@ struct ServeOptions {
   FrontOptions front;
   ApiOptions api;
   engine::ReplicaOptions replica;
+  bool log_stats = true;                               // a line about throughput and load, and the engine's metrics
   std::vector<std::string> names;                      // what clients call the model; empty: the path as given
   std::chrono::milliseconds shutdown_timeout{30'000};  // for running requests after SIGTERM
 };

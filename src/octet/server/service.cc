@@ -55,6 +55,16 @@ ApiResult<std::shared_ptr<ServedModel>> Service::admit() {
   return model;
 }
 
+void Service::count_answer(std::string_view route, int status) {
+  const std::lock_guard lock(mutex_);
+  ++answers_[{std::string(route), status}];
+}
+
+Service::AnswerCounts Service::answers() const {
+  const std::lock_guard lock(mutex_);
+  return answers_;
+}
+
 bool Service::serves(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
 
 std::string Service::names_text() const { return fmt::format("{}", fmt::join(names_, ", ")); }

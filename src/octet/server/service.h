@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,6 +35,11 @@ class Service {
   ApiResult<std::shared_ptr<ServedModel>> admit();
   void count_full_queue() { ++full_queue_; }
 
+  // Answers by route and status; status 499: the client left before there was one.
+  using AnswerCounts = std::map<std::pair<std::string, int>, std::uint64_t>;
+  void count_answer(std::string_view route, int status);
+  AnswerCounts answers() const;
+
   const std::vector<std::string>& names() const { return names_; }
   bool serves(std::string_view name) const;
   std::string names_text() const;                    // for messages
@@ -46,6 +52,7 @@ class Service {
   std::int64_t created_;
   mutable std::mutex mutex_;
   std::shared_ptr<ServedModel> model_;
+  AnswerCounts answers_;
   std::atomic<bool> draining_ = false;
   std::atomic<std::uint64_t> unavailable_ = 0, full_queue_ = 0;
 };

@@ -1,0 +1,145 @@
+#include "apps/octet/log_flags.h"
+
+#include <limits>
+
+#include "octet/base/file.h"
+#include "octet/base/json.h"
+#include "octet/base/log.h"
+
+using octet::ErrorCode;
+using octet::fail;
+using octet::Flag;
+using octet::Json;
+using octet::Result;
+
+namespace {
+
+const Json* member(const Json& object, std::string_view name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+// Of a file that configures Python's logging, what has a meaning here: the level of the logger "vllm" or of the root,
+// and whether a formatter makes JSON.
+Result<> apply_config_file(const std::string& path) {
+  OCTET_TRY(const std::string text, octet::read_file(path, std::size_t{1} << 20));
+  auto parsed = octet::parse_json(text);
+  if (!parsed) return within(path, std::move(parsed).error());
+  const Json* loggers = member(*parsed, "loggers");
+  const Json* logger = loggers != nullptr ? member(*loggers, "vllm") : nullptr;
+  if (logger == nullptr) logger = member(*parsed, "root");
+  if (const Json* level = logger != nullptr ? member(*logger, "level") : nullptr) {
+    if (!level->is_string()) return fail(ErrorCode::kInvalid, "{}: level is no text", path);
+    if (auto set = octet::set_log_level(level->get<std::string>()); !set) return within(path, std::move(set).error());
+  }
+  const Json* formatters = member(*parsed, "formatters");
+  if (formatters == nullptr || !formatters->is_object()) return {};
+  for (const Json& formatter : *formatters) {
+    const Json* kind = member(formatter, "class");
+    if (kind == nullptr) kind = member(formatter, "()");
+    if (kind == nullptr || !kind->is_string()) continue;
+    if (kind->get<std::string>().find("json") != std::string::npos) octet::set_log_format(octet::LogFormat::kJson);
+  }
+  return {};
+}
+
+// "/health,/metrics"
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), part.size() + 1));
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<Flag> log_flags(LogFlags& f) {
+  constexpr std::string_view group = "log";
+  return {
+      {.names = "--log-level",
+       .group = group,
+       .target = &f.level,
+       .help = "least level that is logged; Python's names mean the same (CRITICAL is off, NOTSET debug)",
+       .choices = "debug,info,warning,error,off,DEBUG,INFO,WARNING,ERROR,CRITICAL,NOTSET"},
+      {.names = "--log-format",
+       .group = group,
+       .target = &f.format,
+       .help = "lines of text, or of JSON",
+       .choices = "text,json"},
+      {.names = "--log-config-file",
+       .group = group,
+       .target = &f.config_file,
+       .help = "JSON that configures Python's logging; only the level and a JSON formatter are taken from it"},
+      {.names = "--disable-log-stats",
+       .group = group,
+       .target = &f.disable_stats,
+       .help = "no line about throughput and load every 10 s, and no figures of the engine in /metrics"},
+      {.names = "--uvicorn-log-level",
+       .group = group,
+       .target = &f.http_level,
+       .help = "info: a line per answered request; debug, trace: of successful probes, too; others: none",
+       .choices = "critical,error,warning,info,debug,trace"},
+      {.names = "--disable-uvicorn-access-log",
+       .group = group,
+       .target = &f.disable_access,
+       .help = "no line per answered request"},
+      {.names = "--disable-access-log-for-endpoints",
+       .group = group,
+       .target = &f.silent_paths,
+       .help = "paths, with commas between, whose requests get no line"},
+      {.names = "--log-error-stack",
+       .group = group,
+       .target = &f.error_stack,
+       .help = "a line with the text of every error that a client gets"},
+      {.names = "--enable-log-requests",
+       .group = group,
+       .target = &f.requests,
+       .help = "a line with prompt and parameters of every request that is taken in"},
+      {.names = "--enable-log-outputs",
+       .group = group,
+       .target = &f.outputs,
+       .help = "a line with the text of every answer; needs --enable-log-requests"},
+      {.names = "--enable-log-deltas",
+       .group = group,
+       .target = &f.deltas,
+       .help = "with --enable-log-outputs, a line for every piece of a stream"},
+      {.names = "--max-log-len",
+       .group = group,
+       .target = &f.max_length,
+       .help = "most bytes of a prompt or an answer in the log",
+       .fallback = "all of it",
+       .min = 0,
+       .max = std::numeric_limits<std::int32_t>::max()},
+  };
+}
+
+Result<> start_log(const LogFlags& f) {
+  if (f.format == "json") octet::set_log_format(octet::LogFormat::kJson);
+  OCTET_TRY_VOID(octet::set_log_level(f.level));
+  if (!f.config_file) return {};
+  auto applied = apply_config_file(*f.config_file);
+  if (!applied) return within("--log-config-file", std::move(applied).error());
+  return {};
+}
+
+Result<> apply_log_flags(const LogFlags& f, octet::server::ServeOptions& options) {
+  if (f.outputs && !f.requests) {
+    return fail(ErrorCode::kInvalid, "--enable-log-outputs needs --enable-log-requests");
+  }
+  const bool verbose = f.http_level == "debug" || f.http_level == "trace";
+  octet::server::RequestLogOptions& log = options.api.log;
+  log.answers = !f.disable_access && (verbose || f.http_level == "info");
+  log.probes = verbose;
+  log.silent_paths = split(f.silent_paths.value_or(""));
+  log.errors = f.error_stack;
+  log.requests = f.requests;
+  log.outputs = f.outputs;
+  log.deltas = f.deltas;
+  if (f.max_length) log.max_length = static_cast<std::size_t>(*f.max_length);
+  options.log_stats = options.api.engine_metrics = !f.disable_stats;
+  return {};
+}
