@@ -10,14 +10,15 @@ from served_model import SCALE, Server, pull
 
 PROGRAM = "build/octet"
 FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
+KEY = "e2e-key"
 GREEDY = {"temperature": 0}  # the client no longer names it
 
 
 class AnthropicClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(PROGRAM, pull(PROGRAM))
-        cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0, timeout=120 * SCALE)
+        cls.server = Server(PROGRAM, pull(PROGRAM), "--api-key", KEY)
+        cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key=KEY, max_retries=0, timeout=120 * SCALE)
 
     @classmethod
     def tearDownClass(cls):
@@ -92,6 +93,8 @@ class AnthropicClient(unittest.TestCase):
         with self.assertRaises(anthropic.BadRequestError) as caught:
             self.ask(messages=[{"role": "user", "content": "word " * 5000}])
         self.assertIn("context", str(caught.exception))
+        with self.assertRaises(anthropic.AuthenticationError):
+            self.client.with_options(api_key="wrong").messages.create(model="smollm2", messages=FRANCE, max_tokens=1)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ def pull(program):
 class Server:
     """`octet serve`, from its first line to its exit status."""
 
-    def __init__(self, program, model):
+    def __init__(self, program, model, *more):
         command = [program, "serve", model, "--port", "0", "--served-model-name", "smollm2", "default",
-                   "--max-model-len", "2048", "--enable-prompt-tokens-details"]
+                   "--max-model-len", "2048", "--enable-prompt-tokens-details", *more]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.start_line = self.process.stdout.readline()
         self.curl = self.process.stdout.readline()

@@ -26,7 +26,7 @@ std::string body(std::string_view more) { return fmt::format(R"({{"input":"hi"{}
 TEST(Responses, WholeAnswer) {
   TestServer server;
   const HttpReply reply = server.post(
-      kPath, body(R"(,"max_output_tokens":5,"temperature":0.5,"instructions":"be brief","metadata":{"a":"b"},)"
+      kPath, body(R"(,"max_output_tokens":5,"temperature":0.7,"instructions":"be brief","metadata":{"a":"b"},)"
                   R"("store":true,"user":"u","truncation":"disabled","text":{"format":{"type":"text"}})"));
   ASSERT_EQ(reply.status, 200) << reply.body;
   const Json answer = reply.json();
@@ -39,7 +39,7 @@ TEST(Responses, WholeAnswer) {
   EXPECT_EQ(answer["metadata"], (Json{{"a", "b"}}));
   EXPECT_EQ(answer["user"], "u");
   EXPECT_EQ(answer["max_output_tokens"], 5);
-  EXPECT_EQ(answer["temperature"], 0.5);
+  EXPECT_EQ(answer["temperature"], 0.7);
   EXPECT_EQ(answer["text"]["format"]["type"], "text");
   ASSERT_EQ(answer["output"].size(), 1U);
   const Json& message = answer["output"][0];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "octet/server/openai_sampling.h"
 #include "octet/server/responses_answer.h"
@@ -25,6 +26,9 @@ struct ResponseRequest {
   bool truncate = false;
 };
 
+// The number that a client wrote for this float: 0.7, not 0.699999988.
+double as_written(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
+
 bool changes_nothing(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value == 0;
@@ -44,7 +48,7 @@ void check_unbuilt(JsonFields& fields) {
   }
 }
 
-// The prompt's end of one item; item types other than messages are refused by name.
+// Item types other than messages are refused by name.
 ApiResult<> check_item(const Json& item, const std::string& path) {
   if (!item.is_object()) {
     return std::unexpected(bad_form(path, fmt::format("{}: expected a message, got {}", path, shown(item))));
@@ -196,10 +200,10 @@ ApiResult<PreparedRequest> prepare_response(std::string_view body, const Service
     return std::unexpected(std::move(error));
   }
   ResponseEcho& echo = request.echo;
-  echo.temperature = prepared->sampling.temperature;
-  echo.top_p = prepared->sampling.top_p;
-  echo.presence_penalty = prepared->sampling.controls.presence_penalty;
-  echo.frequency_penalty = prepared->sampling.controls.frequency_penalty;
+  echo.temperature = as_written(prepared->sampling.temperature);
+  echo.top_p = as_written(prepared->sampling.top_p);
+  echo.presence_penalty = as_written(prepared->sampling.controls.presence_penalty);
+  echo.frequency_penalty = as_written(prepared->sampling.controls.frequency_penalty);
   echo.max_output_tokens = prepared->sampling.max_tokens;
   PreparedRequest out;
   out.requests.push_back(*std::move(prepared));
