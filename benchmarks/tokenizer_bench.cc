@@ -1,5 +1,6 @@
 // How fast a tokenizer loads and encodes: tokenizer_bench TOKENIZER TEXT... (benchmarks/tokenizer_speed.py calls it).
-// One line for the load and one for each text file, each with the median of five runs. Without arguments: how to call it.
+// One line for the load and one for each text file, each with the median of five runs. Without arguments: how to call
+// it.
 #include <fmt/format.h>
 
 #include <algorithm>
