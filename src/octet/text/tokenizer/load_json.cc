@@ -125,11 +125,6 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
   std::vector<AddedToken> added;
   if (member(root, "added_tokens") == nullptr) return added;
   OCTET_TRY(const Json* const list, read_list(root, "added_tokens", "tokenizer"));
-  std::unordered_map<std::string_view, TokenId> known;
-  known.reserve(tokens.size());
-  for (const auto& [token, id] : tokens) known[token] = id;
-  auto next = static_cast<TokenId>(tokens.size());
-  added.reserve(list->size());  // `known` points into it
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string path = fmt::format("added_tokens[{}]", i);
     OCTET_TRY(AddedToken token, read_added((*list)[i], path));
@@ -138,13 +133,22 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json& root,
       return fail(ErrorCode::kInvalid, "{}.id: {} is far past the {} tokens", path, token.id, tokens.size());
     }
     added.push_back(std::move(token));
-    const auto [entry, is_new] = known.emplace(added.back().content, next);
-    if (entry->second != added.back().id && note.empty()) {
-      note = fmt::format("{}: \"{}\" gets id {}, not {}", path, added.back().content.substr(0, 100), entry->second,
-                         added.back().id);
+  }
+  // The few contents are looked for in the vocabulary, not the other way round.
+  std::unordered_map<std::string_view, std::optional<TokenId>> ids;
+  for (const AddedToken& token : added) ids[token.content] = std::nullopt;
+  for (const auto& [token, id] : tokens) {
+    if (const auto found = ids.find(token); found != ids.end()) found->second = id;
+  }
+  auto next = static_cast<TokenId>(tokens.size());
+  for (AddedToken& token : added) {
+    std::optional<TokenId>& id = ids[token.content];
+    if (!id) id = next;
+    if (*id != token.id && note.empty()) {
+      note = fmt::format("the added token \"{}\" gets id {}, not {}", token.content.substr(0, 100), *id, token.id);
     }
-    added.back().id = entry->second;
-    next = std::max(next, entry->second + 1);
+    token.id = *id;
+    next = std::max(next, *id + 1);
   }
   return added;
 }
