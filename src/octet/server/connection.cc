@@ -114,6 +114,7 @@ asio::awaitable<void> Connection::run() {
     reply_->abandon();
     reply_.reset();
   }
+  co_await end_tls();
   if (linger_) co_await linger();
   close();
 }
@@ -391,8 +392,16 @@ asio::awaitable<void> Connection::refuse(ApiError error) {
 }
 
 // Closing with unread bytes would reset the connection and may take the answer with it.
+// Says that nothing more comes, once the socket takes it: behind a long answer it may be full.
+asio::awaitable<void> Connection::end_tls() {
+  const Time deadline = SteadyTime::now() + server_.limits.linger_timeout;
+  while (tls_ && !failed_ && !tls_->close() && SteadyTime::now() < deadline) {
+    arm_write();
+    co_await wait(deadline);
+  }
+}
+
 asio::awaitable<void> Connection::linger() {
-  if (tls_) tls_->close();
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   const Time deadline = SteadyTime::now() + server_.limits.linger_timeout;

@@ -84,6 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer_reply(bool keep_alive);
   boost::asio::awaitable<bool> write_out();
   boost::asio::awaitable<void> refuse(ApiError error);
+  boost::asio::awaitable<void> end_tls();
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<void> wait(Time deadline);
 

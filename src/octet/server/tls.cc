@@ -145,11 +145,12 @@ bool TlsSession::has_pending() const { return ::SSL_pending(ssl_) > 0; }
 
 bool TlsSession::established() const { return ::SSL_is_init_finished(ssl_) == 1; }
 
-void TlsSession::close() {
-  if (broken_ || closed_ || !established()) return;
-  closed_ = true;
+bool TlsSession::close() {
+  if (broken_ || closed_ || !established()) return true;
   ::ERR_clear_error();
-  ::SSL_shutdown(ssl_);
+  const int result = ::SSL_shutdown(ssl_);
+  closed_ = result >= 0 || state_after(result) != State::kWantsWrite;
+  return closed_;
 }
 
 Result<std::shared_ptr<TlsContext>> TlsContext::load(const TlsOptions& options) {

@@ -51,7 +51,8 @@ class TlsSession {
   State write(std::string_view bytes, std::size_t& taken);
   bool has_pending() const;  // read() has more without the socket
   bool established() const;  // the handshake is done
-  void close();              // tells the client that no more comes, as far as that goes without waiting
+  // Tells the client that no more comes. False: the socket takes nothing at present, call again.
+  bool close();
 
  private:
   State state_after(int result);
