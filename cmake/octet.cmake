@@ -43,6 +43,22 @@ function(octet_room name)
   set_property(GLOBAL APPEND PROPERTY OCTET_ROOMS ${name})
 endfunction()
 
+# The chat page of the server, one text made of the files in src/octet/server/page.
+function(octet_chat_page)
+  set(folder ${PROJECT_SOURCE_DIR}/src/octet/server/page)
+  set(parts index.html style.css markdown.js chat.js text.cc.in)
+  list(TRANSFORM parts PREPEND ${folder}/)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${parts})
+  file(READ ${folder}/index.html OCTET_PAGE)
+  file(READ ${folder}/style.css style)
+  file(READ ${folder}/markdown.js markdown)
+  file(READ ${folder}/chat.js chat)
+  string(REPLACE "@STYLE@" "\n${style}" OCTET_PAGE "${OCTET_PAGE}")
+  string(REPLACE "@SCRIPT@" "\n${markdown}\n${chat}" OCTET_PAGE "${OCTET_PAGE}")
+  configure_file(${folder}/text.cc.in ${PROJECT_BINARY_DIR}/generated/chat_page_text.cc @ONLY)
+  target_sources(octet_server PRIVATE ${PROJECT_BINARY_DIR}/generated/chat_page_text.cc)
+endfunction()
+
 # Links every room into a target: objects of object libraries do not travel through other libraries.
 function(octet_link_rooms target)
   get_property(rooms GLOBAL PROPERTY OCTET_ROOMS)
@@ -92,6 +108,8 @@ function(octet_tests)
     add_test(NAME ${name} COMMAND octet_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
   # tools/setup.sh test makes the environment with the client.
+  add_test(NAME page COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/chat_page_test.py $<TARGET_FILE:octet>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   add_test(NAME e2e COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/openai_client_test.py $<TARGET_FILE:octet>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()

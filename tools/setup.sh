@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Octet needs on Debian 12 and is not there yet. Silent, and done at once, where nothing is missing.
 #   tools/setup.sh            to build and serve: Debian packages, and .venv with pip
-#   tools/setup.sh test       also the Python clients that the tests use
+#   tools/setup.sh test       also the Python clients and the browser that the tests use
 #   tools/setup.sh nightly    also the second compiler
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +13,7 @@ packages=(
   prometheus-cpp-dev python3 python3-venv ca-certificates
 )
 goal=${1:-build}
+[ "$goal" = build ] || packages+=(chromium)
 [ "$goal" = nightly ] && packages+=(g++-12)
 
 fail() { echo "setup: $1" >&2; exit 1; }

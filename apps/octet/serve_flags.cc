@@ -288,6 +288,7 @@ std::string dtype_name(const std::string& name) {
 octet::FlagTable serve_flag_table(ServeFlags& flags) {
   octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
   table.add(server_flags(flags));
+  table.add(surface_flag_rows(flags.surface));
   table.add(engine_flags(flags));
   table.add(layout_flags(flags));
   table.add(load_flag_rows(flags.load));
@@ -303,6 +304,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   if (!f.model && !f.model_flag) return fail(ErrorCode::kInvalid, "MODEL is missing: a folder or a GGUF file");
   OCTET_TRY_VOID(check_layout(f));
   octet::server::ServeOptions options;
+  OCTET_TRY_VOID(apply_surface_flags(f.surface, options));
   OCTET_TRY_VOID(apply_log_flags(f.log, options));
   options.http.host = f.host;
   options.http.port = static_cast<std::uint16_t>(f.port);

@@ -7,6 +7,7 @@
 
 #include "apps/octet/load_flags.h"
 #include "apps/octet/log_flags.h"
+#include "apps/octet/surface_flags.h"
 #include "octet/base/error.h"
 #include "octet/base/flags.h"
 #include "octet/server/serve.h"
@@ -28,6 +29,7 @@ struct ServeFlags {
   double memory_share = 0.5, shutdown_timeout = 30;
   bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
   bool prompt_tokens_details = false, force_include_usage = false, return_tokens_as_ids = false, trust_template = false;
+  SurfaceFlags surface;
 };
 
 // The targets are fields of flags, which must outlive the table.

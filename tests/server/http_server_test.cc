@@ -143,6 +143,17 @@ TEST(Http05, SlowHeadersAndBodiesAreCutOff) {
   EXPECT_TRUE(body.at_end());
 }
 
+TEST(Http05, BodiesThatTrickleAreCutOffInTheEnd) {
+  TestServerOptions options;
+  options.limits.whole_body_timeout = std::chrono::milliseconds(300);
+  TestServer server(std::move(options));
+  HttpClient client(server.port());
+  client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n");
+  while (server.http().connections() > 0 && client.send(" ")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(client.read().status, 408);
+  EXPECT_TRUE(eventually([&] { return server.http().connections() == 0; }));
+}
+
 TEST(Http05, IdleConnectionsAreClosed) {
   TestServerOptions options;
   options.limits.idle_timeout = std::chrono::milliseconds(100);
@@ -186,6 +197,38 @@ TEST(Http06, ThousandRequestsOnOneConnection) {
     ASSERT_EQ(client.read().json()["usage"]["completion_tokens"], 1 + i % 3);
   }
   EXPECT_EQ(server.http().connections(), 1);
+}
+
+// What a client sends ahead of an answer must not hide that it has left.
+TEST(Http06, ClientsThatSendAheadAndLeaveAreNoticed) {
+  TestServerOptions options;
+  options.step_time = std::chrono::milliseconds(1);
+  options.max_model_len = 1 << 20;
+  options.blocks = 1 << 17;
+  TestServer server(std::move(options));
+  for (const std::size_t ahead : {std::size_t{0}, std::size_t{300} << 10, std::size_t{3} << 20}) {
+    HttpClient client(server.port());
+    client.post("/v1/completions", R"({"prompt":"a","max_tokens":1000000})");
+    EXPECT_TRUE(eventually([&] { return server.engine().stats().running == 1; }));
+    client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 9000000\r\n\r\n" + std::string(ahead, ' '));
+    client.close();
+    EXPECT_TRUE(eventually([&] { return server.http().connections() == 0; })) << ahead;
+    EXPECT_TRUE(server.comes_to_rest()) << ahead;
+  }
+}
+
+TEST(Http06, RequestsSentFarAheadAreAllAnswered) {
+  TestServerOptions options;
+  options.step_time = std::chrono::milliseconds(1);
+  TestServer server(std::move(options));
+  HttpClient client(server.port());
+  const std::string body = fmt::format(R"({{"prompt":"{}","max_tokens":3}})", std::string(1500, 'a'));
+  std::string requests;
+  for (int i = 0; i < 300; ++i) {
+    requests += fmt::format("POST /v1/completions HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
+  }
+  client.send(requests);
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(client.read().json()["choices"][0]["text"], "Hel") << i;
 }
 
 TEST(Http06, OldClientsGetWhatTheyUnderstand) {
@@ -275,6 +318,29 @@ TEST(HttpServer, DrainFinishesWhatRunsAndClosesTheRest) {
   while (const auto event = running.next_event()) last = *event;
   EXPECT_EQ(last, "[DONE]");
   EXPECT_TRUE(server.http().wait_idle(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+}
+
+TEST(HttpServer, WhatIsCutEndsWithAnError) {
+  TestServerOptions options;
+  options.step_time = std::chrono::milliseconds(2);
+  TestServer server(std::move(options));
+  HttpClient stream(server.port()), whole(server.port());
+  stream.post("/v1/completions", R"({"prompt":"a","max_tokens":2000,"stream":true})");
+  EXPECT_EQ(stream.read_head().status, 200);
+  whole.post("/v1/completions", R"({"prompt":"a","max_tokens":2000})");
+  EXPECT_TRUE(eventually([&] { return server.engine().stats().running == 2; }));
+  server.service().begin_drain();
+  server.http().drain();
+  server.http().cut();
+  std::string last;
+  while (const auto event = stream.next_event()) last = *event;
+  EXPECT_EQ(Json::parse(last, nullptr, false)["error"]["code"], 503) << last;
+  EXPECT_TRUE(stream.at_end());
+  const HttpReply reply = whole.read();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.header("retry-after"), "5");
+  EXPECT_TRUE(server.http().wait_idle(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+  EXPECT_TRUE(server.comes_to_rest());
 }
 
 TEST(HttpParser, TakesRequestsByteByByte) {

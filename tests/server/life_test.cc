@@ -283,6 +283,26 @@ TEST(Run06, RequestsThatNeverFitAreRefusedAtOnce) {
   EXPECT_TRUE(server.comes_to_rest());
 }
 
+// Cases b and d: an answer that outgrows the pool ends there, and several samples take turns.
+TEST(Run06, RequestsOfThePoolsSizeEnd) {
+  TestServerOptions options;
+  options.blocks = 64;
+  options.max_model_len = 4096;
+  TestServer server(std::move(options));
+  const HttpReply beyond =
+      server.post("/v1/completions", fmt::format(R"({{"prompt":"{}","max_tokens":500}})", std::string(900, 'x')));
+  EXPECT_EQ(beyond.status, 200) << beyond.body;
+  EXPECT_EQ(beyond.json()["choices"][0]["finish_reason"], "length");
+  EXPECT_GE(beyond.json()["usage"]["total_tokens"], 1024);
+  EXPECT_LE(beyond.json()["usage"]["total_tokens"], 1025);  // the last token needs no place in the pool
+  const HttpReply eight = server.post(
+      "/v1/completions", fmt::format(R"({{"prompt":"{}","max_tokens":100,"n":8,"seed":1}})", std::string(200, 'y')));
+  EXPECT_EQ(eight.status, 200) << eight.body;
+  EXPECT_EQ(eight.json()["choices"].size(), 8U);
+  EXPECT_EQ(eight.json()["usage"]["completion_tokens"], 800);
+  EXPECT_TRUE(server.comes_to_rest());
+}
+
 TEST(Run09, ReadyWhenTheModelIsThere) {
   TestServerOptions options;
   options.load = false;

@@ -229,6 +229,35 @@ TEST(Str01, FailureBeforeTheFirstTokenIsAStatus) {
   }
 }
 
+// The bodies of tests/cases/http04_deep.case, while somebody else's stream runs.
+TEST(Http04, DeepBodiesDoNotTouchOtherStreams) {
+  TestServerOptions options;
+  options.step_time = std::chrono::milliseconds(1);
+  TestServer server(std::move(options));
+  const auto repeated = [](int count, std::string_view text) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += text;
+    return out;
+  };
+  const std::string start = R"({"messages":[{"role":"user","content":"hi"}],)";
+  const std::string bodies[] = {start + R"("tools":)" + repeated(3000, "[") + repeated(3000, "]") + "}",
+                                start + R"("x":)" + repeated(100'000, "[") + repeated(100'000, "]") + "}",
+                                start + R"("response_format":{"type":"json_schema","json_schema":{"schema":)" +
+                                    repeated(100'000, R"({"a":)") + "1" + repeated(100'000, "}") + "}}}"};
+  HttpClient client(server.port());
+  client.post("/v1/chat/completions", chat(R"(,"max_tokens":200)"));
+  const Stream stream = read_stream(client, [&] {
+    for (const std::string& body : bodies) {
+      const HttpReply reply = server.post("/v1/chat/completions", body);
+      EXPECT_EQ(reply.status, 400);
+      EXPECT_NE(reply.body.find("nested deeper"), std::string::npos) << reply.body;
+    }
+  });
+  EXPECT_TRUE(stream.done);
+  EXPECT_EQ(stream.text().size(), 200U);
+  EXPECT_TRUE(server.comes_to_rest());
+}
+
 TEST(Str02, UsageChunkOnlyWhenAsked) {
   TestServer server;
   for (const std::string_view more :

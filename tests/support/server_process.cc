@@ -79,9 +79,9 @@ bool ServerProcess::served() const { return output().find(kServes) != std::strin
 
 int ServerProcess::port() const {
   const std::string text = output();
-  const std::size_t url = text.find("http://");
+  const std::size_t url = text.find("://");  // http or https
   if (url == std::string::npos) return 0;
-  const std::string_view address = std::string_view(text).substr(url, text.find_first_of(" \n", url) - url);
+  const std::string_view address = std::string_view(text).substr(url, text.find_first_of(" ,\n", url) - url);
   return std::atoi(address.substr(address.rfind(':') + 1).data());
 }
 

@@ -4,10 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "octet/engine/engine.h"
+#include "octet/server/front.h"
 #include "octet/server/http_server.h"
 #include "octet/server/openai_api.h"
 #include "octet/server/request_log.h"
@@ -34,7 +36,9 @@ struct TestServerOptions {
   engine::SchedulerConfig::Policy policy = engine::SchedulerConfig::Policy::kFcfs;
   bool prefix_caching = true;
   server::HttpLimits limits;
+  server::FrontOptions front;
   server::ApiOptions api;
+  std::optional<server::TlsOptions> tls;
   int io_threads = 1;
   std::string host = "127.0.0.1";
 };
@@ -59,6 +63,7 @@ class TestServer {
   TestServerOptions options_;
   server::Service service_{{"M", "M2"}};
   server::Router router_;
+  server::Front front_;
   server::RequestLog log_;
   std::unique_ptr<server::OpenAiApi> api_;
   std::unique_ptr<server::HttpServer> http_;

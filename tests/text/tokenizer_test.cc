@@ -154,6 +154,46 @@ TEST(Bpe, MergesAsDefinedForShortAndLongWords) {
   }
 }
 
+// Tokens that hold, begin and end inside characters of every length, so that merges reach over borders in every way.
+TEST(Bpe, MergesBytesAsDefinedOverBordersOfCharacters) {
+  const std::vector<std::string> characters{"a", "\u00E9", "\u4E2D", "\u6587", "\u4E2E", "\U0001F680", "\uFFFD"};
+  std::mt19937 random(17);
+  for (int round = 0; round < 200; ++round) {
+    BpeConfig config;
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+    while (tokens.size() < 256 + 30) {
+      // Two neighbours that some text has.
+      std::string text;
+      for (int i = 0; i < 3; ++i) text += characters[random() % characters.size()];
+      const std::size_t begin = random() % text.size(), length = 2 + random() % 5;
+      const std::string token = text.substr(begin, length);
+      const std::size_t cut = 1 + random() % std::max<std::size_t>(1, token.size() - 1);
+      if (token.size() < 2 || std::ranges::find(tokens, token) != tokens.end()) continue;
+      const std::string left = token.substr(0, cut), right = token.substr(cut);
+      if (std::ranges::find(tokens, left) == tokens.end() || std::ranges::find(tokens, right) == tokens.end()) continue;
+      tokens.push_back(token);
+      config.merges.emplace_back(left, right);
+    }
+    std::ranges::shuffle(config.merges, random);
+    for (std::size_t i = 0; i < tokens.size(); ++i) config.vocabulary.emplace_back(tokens[i], static_cast<TokenId>(i));
+    BpeConfig spelled;
+    for (const auto& [token, id] : config.vocabulary) spelled.vocabulary.emplace_back(spell_bytes(token), id);
+    for (const auto& [left, right] : config.merges) spelled.merges.emplace_back(spell_bytes(left), spell_bytes(right));
+    const auto bpe = Bpe::make(spelled).value();
+    for (int i = 0; i < 20; ++i) {
+      Pieces pieces{.text = {}, .ranges = {}, .is_bytes = true};
+      for (std::size_t length = 1 + random() % 20; length > 0; --length) {
+        pieces.text += characters[random() % characters.size()];
+      }
+      pieces.ranges = {{0, pieces.text.size()}};
+      Ids ids;
+      ASSERT_TRUE(bpe->encode(pieces, ids));
+      ASSERT_EQ(ids, merged_by_definition(config, pieces.text)) << ::testing::PrintToString(pieces.text);
+    }
+  }
+}
+
 TEST(Bpe, UnknownCharactersBecomeTheUnknownTokenOrNothing) {
   BpeConfig config{.vocabulary = {{"a", 0}, {"?", 1}}};
   Pieces pieces;

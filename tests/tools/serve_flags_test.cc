@@ -18,18 +18,10 @@ namespace {
 
 // Flags that are to be built and are not yet: a value other than vLLM's default is refused by name.
 constexpr std::string_view kUnbuilt[] = {
-    "--allow-credentials",
-    "--allowed-headers",
-    "--allowed-methods",
-    "--allowed-origins",
-    "--api-key",
     "--async-scheduling",
     "--custom-histogram-buckets",
     "--disable-sliding-window",
     "--enable-per-request-metrics",
-    "--enable-request-id-headers",
-    "--enable-server-load-tracking",
-    "--enable-ssl-refresh",
     "--enable-tokenizer-info-endpoint",
     "--fingerprint-mode",
     "--fingerprint-value",
@@ -41,13 +33,7 @@ constexpr std::string_view kUnbuilt[] = {
     "--max-num-queued-tokens",
     "--quantization",
     "--response-role",
-    "--root-path",
     "--sse-keep-alive-interval",
-    "--ssl-ca-certs",
-    "--ssl-cert-reqs",
-    "--ssl-certfile",
-    "--ssl-ciphers",
-    "--ssl-keyfile",
     "--stream-interval",
 };
 

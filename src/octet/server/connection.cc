@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
@@ -20,6 +21,7 @@ using boost::system::error_code;
 using SteadyTime = std::chrono::steady_clock;
 
 constexpr std::size_t kLingerBytes = std::size_t{4} << 20;  // read and thrown away after an error
+constexpr std::size_t kFreeAhead = std::size_t{64} << 10;   // pipelined bytes that do not count as arriving
 constexpr int kRetrySeconds = 5;
 constexpr std::size_t kKeptCapacity = std::size_t{16} << 10;  // larger buffers are given back between requests
 
@@ -87,6 +89,7 @@ class Connection::ReplyWaker final : public Waker {
 
 Connection::Connection(Socket socket, IoThreadContext& thread)
     : socket_(std::move(socket)), thread_(thread), server_(thread.server), timer_(thread.context) {
+  if (server_.tls) tls_ = server_.tls->start(socket_.native_handle());
   ++server_.connections;
 }
 
@@ -122,6 +125,7 @@ void Connection::on_wake() {
 }
 
 void Connection::close() {
+  if (tls_ && !failed_) tls_->close();
   failed_ = true;
   error_code ignored;
   socket_.close(ignored);
@@ -152,15 +156,54 @@ void Connection::arm_read() {
 
 void Connection::on_readable(error_code ec) {
   reading_ = false;
-  std::size_t taken = 0;
-  if (!ec) taken = socket_.read_some(asio::buffer(thread_.scratch), ec);
-  if (ec == asio::error::eof) {
-    ended_ = true;
-  } else if (ec && ec != asio::error::would_block && ec != asio::error::try_again) {
+  if (ec) {
     failed_ = true;
+  } else {
+    receive();
   }
-  input_.append(thread_.scratch.data(), taken);
   notify();
+}
+
+// Appends to input_ what has come.
+void Connection::receive() {
+  if (!tls_) {
+    error_code ec;
+    const std::size_t taken = socket_.read_some(asio::buffer(thread_.scratch), ec);
+    if (ec == asio::error::eof) {
+      ended_ = true;
+    } else if (ec && ec != asio::error::would_block && ec != asio::error::try_again) {
+      failed_ = true;
+    }
+    input_.append(thread_.scratch.data(), taken);
+    return;
+  }
+  using State = TlsSession::State;
+  State state = State::kDone;
+  do {
+    std::size_t taken = 0;
+    state = tls_->read(thread_.scratch, taken);
+    input_.append(thread_.scratch.data(), taken);
+  } while (state == State::kDone && tls_->has_pending());  // what TLS holds wakes nobody
+  read_wants_write_ = state == State::kWantsWrite;
+  ended_ = ended_ || state == State::kEnded;
+  failed_ = failed_ || state == State::kFailed;
+  plain_http_ = state == State::kPlainHttp;
+  if (read_wants_write_) arm_write();
+}
+
+// The bytes taken; ec is would_block where none can be taken at present.
+std::size_t Connection::send(std::string_view bytes, error_code& ec) {
+  if (!tls_) return socket_.write_some(asio::buffer(bytes), ec);
+  using State = TlsSession::State;
+  std::size_t taken = 0;
+  const State state = tls_->write(bytes, taken);
+  if (state == State::kWantsRead) arm_read();
+  if (state == State::kWantsRead || state == State::kWantsWrite) {
+    ec = asio::error::would_block;
+  } else if (state != State::kDone) {
+    ec = asio::error::connection_reset;
+  }
+  return taken;
 }
 
 void Connection::arm_write() {
@@ -168,7 +211,11 @@ void Connection::arm_write() {
   writing_ = true;
   socket_.async_wait(Socket::wait_write, [self = shared_from_this()](error_code ec) {
     self->writing_ = false;
-    if (ec) self->failed_ = true;
+    if (ec) {
+      self->failed_ = true;
+    } else if (self->read_wants_write_) {
+      self->receive();
+    }
     self->notify();
   });
 }
@@ -181,8 +228,19 @@ asio::awaitable<bool> Connection::read_request() {
   HttpParser parser(limits);
   bool continued = false;
   std::size_t seen = 0;  // bytes of input at the last look
-  Time deadline = SteadyTime::now() + limits.idle_timeout;
+  bool established = !tls_ || tls_->established();
+  Time deadline = SteadyTime::now() + (established ? limits.idle_timeout : limits.header_timeout);
+  Time body_end = Time::max();
   for (;;) {
+    if (plain_http_) {
+      tls_.reset();
+      co_await refuse(http_error(400, "this port speaks TLS: use https://"));
+      co_return false;
+    }
+    if (!established && tls_->established()) {
+      established = true;
+      deadline = SteadyTime::now() + limits.idle_timeout;
+    }
     const HttpParser::State before = parser.state();
     if (!input_.empty() && input_.size() != seen) {
       const HttpParser::State state = parser.feed(input_);
@@ -201,7 +259,10 @@ asio::awaitable<bool> Connection::read_request() {
         co_return true;
       }
       if (before == HttpParser::State::kStart) deadline = SteadyTime::now() + limits.header_timeout;
-      if (state == HttpParser::State::kBody) deadline = SteadyTime::now() + limits.body_timeout;
+      if (state == HttpParser::State::kBody) {
+        if (before != HttpParser::State::kBody) body_end = SteadyTime::now() + limits.whole_body_timeout;
+        deadline = std::min(SteadyTime::now() + limits.body_timeout, body_end);
+      }
       if (!continued && parser.expects_continue()) {
         continued = true;
         output_ += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -256,7 +317,11 @@ asio::awaitable<bool> Connection::answer_reply(bool keep_alive) {
   for (;;) {
     woken_ = false;
     ReplyPart part;
-    reply_->poll(part);
+    if (thread_.cutting) {
+      reply_->cut(unavailable("the server is shutting down", kRetrySeconds), part);
+    } else {
+      reply_->poll(part);
+    }
     if (part.head) {
       streaming = part.stream;
       if (streaming && !chunked_) keep_alive = false;  // HTTP/1.0: the end of the connection is the end of the body
@@ -269,9 +334,9 @@ asio::awaitable<bool> Connection::answer_reply(bool keep_alive) {
     if (part.end == ReplyPart::End::kBroken) co_return false;
     if (part.end == ReplyPart::End::kDone || (part.head && !streaming)) co_return keep_alive;
     // Half a connection is not worth a running model: a client that ends its side has gone.
-    if (ended_ || failed_) co_return false;
-    if (input_.size() < server_.limits.pipelined_bytes) arm_read();
-    if (!woken_) co_await wait(Time::max());
+    if (ended_ || failed_ || too_far_ahead()) co_return false;
+    arm_read();
+    if (!woken_ && !thread_.cutting) co_await wait(Time::max());
   }
 }
 
@@ -282,7 +347,7 @@ asio::awaitable<bool> Connection::write_out() {
   while (sent < output_.size()) {
     if (failed_) co_return false;
     error_code ec;
-    const std::size_t taken = socket_.write_some(asio::buffer(output_.data() + sent, output_.size() - sent), ec);
+    const std::size_t taken = send(std::string_view(output_).substr(sent), ec);
     if (ec && ec != asio::error::would_block && ec != asio::error::try_again) {
       failed_ = true;
       co_return false;
@@ -297,13 +362,24 @@ asio::awaitable<bool> Connection::write_out() {
       log_info("a client does not read its answer: connection closed");
       co_return false;
     }
-    if (reply_ && ended_) co_return false;
+    if (reply_ && (ended_ || too_far_ahead())) co_return false;
     arm_write();
-    if (reply_ && input_.size() < server_.limits.pipelined_bytes) arm_read();
+    if (reply_) arm_read();
     co_await wait(deadline);
   }
   output_.clear();
   co_return true;
+}
+
+// While a request is answered all is read that comes, so that a client that leaves is noticed whatever it sent before;
+// so what it may send ahead has a limit.
+bool Connection::too_far_ahead() {
+  const std::size_t ahead = input_.size();
+  set_arriving(ahead > kFreeAhead ? ahead : 0);
+  const bool too_far = ahead > server_.limits.pipelined_bytes ||
+                       (ahead > kFreeAhead && server_.arriving > server_.limits.arriving_bytes);
+  if (too_far) log_info("a client sent too much ahead of an answer: connection closed");
+  return too_far;
 }
 
 asio::awaitable<void> Connection::refuse(ApiError error) {
@@ -316,6 +392,7 @@ asio::awaitable<void> Connection::refuse(ApiError error) {
 
 // Closing with unread bytes would reset the connection and may take the answer with it.
 asio::awaitable<void> Connection::linger() {
+  if (tls_) tls_->close();
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   const Time deadline = SteadyTime::now() + server_.limits.linger_timeout;

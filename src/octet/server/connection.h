@@ -16,6 +16,7 @@
 #include "octet/server/api_error.h"
 #include "octet/server/http_message.h"
 #include "octet/server/reply.h"
+#include "octet/server/tls.h"
 
 namespace octet::server {
 
@@ -42,6 +43,7 @@ class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
 struct ServerContext {
   HttpLimits limits;
   RequestHandler handler;
+  std::shared_ptr<TlsContext> tls;                      // null: plain HTTP
   std::atomic<std::int64_t> connections = 0, busy = 0;  // busy: a request is being read or answered
   std::atomic<std::size_t> arriving = 0;                // bytes of bodies that are being received
 };
@@ -56,6 +58,7 @@ struct IoThreadContext {
   std::shared_ptr<WakeQueue> wakes;
   std::vector<char> scratch;  // every read lands here first, so an idle connection holds no buffer
   bool draining = false;
+  bool cutting = false;  // replies end now
 };
 
 // All its code runs on its I/O thread. Reading, writing and wakes are callbacks that set a flag and notify; the
@@ -87,6 +90,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void arm_read();
   void on_readable(boost::system::error_code ec);
   void arm_write();
+  void receive();
+  std::size_t send(std::string_view bytes, boost::system::error_code& ec);
+  bool too_far_ahead();
   void set_busy(bool busy);
   void set_arriving(std::size_t bytes);
   void append_head(const HttpResponse& response, bool keep_alive, bool stream);
@@ -96,6 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   IoThreadContext& thread_;
   ServerContext& server_;
   boost::asio::steady_timer timer_;
+  std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   std::shared_ptr<ReplyWaker> waker_;
   std::shared_ptr<Reply> reply_;
   HttpRequest request_;
@@ -107,6 +114,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool failed_ = false;  // the connection is broken
   bool woken_ = false, busy_ = false, linger_ = false;
   bool chunked_ = false;
+  bool plain_http_ = false;        // on a port that speaks TLS
+  bool read_wants_write_ = false;  // TLS has something to send before it can read on
 };
 
 boost::asio::awaitable<void> run_connection(std::shared_ptr<Connection> connection);

@@ -29,6 +29,17 @@ int hex_digit(char c) {
   return -1;
 }
 
+// What a client sends that takes the server for a proxy: "http://host/path" is "/path".
+std::string_view origin_form(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (target.size() < scheme.size() || lower(target.substr(0, scheme.size())) != scheme) continue;
+    const std::size_t end = target.find_first_of("/?", scheme.size());
+    if (end == std::string_view::npos) return "/";
+    return target.substr(end);
+  }
+  return target;
+}
+
 }  // namespace
 
 std::optional<std::string> percent_decode(std::string_view text) {
@@ -78,12 +89,12 @@ class HttpParser::Messages final : public http::basic_parser<true> {
                        beast::error_code& ec) override {
     request.method.assign(method.data(), method.size());
     request.http11 = version >= 11;
-    std::string_view rest(target.data(), target.size());
+    std::string_view rest = origin_form({target.data(), target.size()});
     if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
       request.query = rest.substr(mark + 1);
       rest = rest.substr(0, mark);
     }
-    auto path = percent_decode(rest);
+    auto path = percent_decode(rest.empty() ? "/" : rest);
     if (path) {
       request.path = *std::move(path);
     } else {

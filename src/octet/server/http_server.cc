@@ -1,5 +1,6 @@
 #include "octet/server/http_server.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -38,6 +39,14 @@ void report(std::exception_ptr error) {
   }
 }
 
+// The kernel answers a write to a closed connection with a signal, where OpenSSL writes.
+void block_sigpipe() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 struct IoThread {
   explicit IoThread(ServerContext& server) : shared(server), work(asio::make_work_guard(shared.context)) {}
   IoThreadContext shared;
@@ -66,7 +75,9 @@ struct HttpServer::State {
 void HttpServer::State::add(Listener listener) {
   auto acceptor = std::make_unique<Acceptor>(threads[0]->shared.context);
   error_code ec;
-  urls.push_back(listener.url());
+  constexpr std::string_view kPlain = "http://";
+  const bool secure = server.tls && listener.url().starts_with(kPlain);
+  urls.push_back(secure ? "https://" + listener.url().substr(kPlain.size()) : listener.url());
   if (port == 0) port = listener.port();
   const Protocol protocol(listener.family(), listener.protocol());
   acceptor->assign(protocol, listener.release(), ec);
@@ -118,6 +129,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::bind(const HttpServerOptions& op
   for (int i = 0; i < std::max(1, options.io_threads); ++i) {
     state->threads.push_back(std::make_unique<IoThread>(state->server));
   }
+  if (options.tls) {
+    OCTET_TRY(state->server.tls, TlsContext::load(*options.tls));
+  }
   if (!options.unix_path.empty()) {
     OCTET_TRY(Listener listener, listen_unix(options.unix_path));
     state->unix_path = options.unix_path;
@@ -136,7 +150,10 @@ void HttpServer::start() {
     asio::co_spawn(state_->threads[0]->shared.context, state_->accept_loop(*acceptor), report);
   }
   for (const auto& io : state_->threads) {
-    io->thread = std::thread([&context = io->shared.context] { context.run(); });
+    io->thread = std::thread([&context = io->shared.context] {
+      block_sigpipe();
+      context.run();
+    });
   }
 }
 
@@ -159,6 +176,20 @@ bool HttpServer::wait_idle(std::chrono::steady_clock::time_point deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return true;
+}
+
+void HttpServer::cut() {
+  for (const auto& io : state_->threads) {
+    asio::post(io->shared.context, [&shared = io->shared] {
+      shared.cutting = true;
+      for (Connection* connection : shared.connections) connection->notify();
+    });
+  }
+}
+
+Result<> HttpServer::reload_certificate() {
+  if (!state_->server.tls) return {};
+  return state_->server.tls->reload();
 }
 
 void HttpServer::stop() {

@@ -204,6 +204,8 @@ void GenerationReply::end_with(const ApiError& error, ReplyPart& part) {
   cancel_all();
 }
 
+void GenerationReply::cut(const ApiError& error, ReplyPart& part) { end_with(error, part); }
+
 std::size_t GenerationReply::backlog() const { return mailbox_->bytes(); }
 
 void GenerationReply::abandon() {

@@ -35,6 +35,7 @@ class GenerationReply final : public Reply {
   bool abandoned() const;
 
   void poll(ReplyPart& part) override;
+  void cut(const ApiError& error, ReplyPart& part) override;
   std::size_t backlog() const override;
   void abandon() override;
   const RequestSummary* summary() const override { return opened_ && builder_ ? &summary_ : nullptr; }

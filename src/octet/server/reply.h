@@ -11,6 +11,7 @@
 
 namespace octet::server {
 
+struct ApiError;
 struct RequestSummary;
 
 // Tells a connection that its reply has news. Any thread; cheap; calls before the connection looks fall together.
@@ -38,6 +39,9 @@ class Reply {
   virtual ~Reply() = default;
   // Appends what is ready; called again after each wake.
   virtual void poll(ReplyPart& part) = 0;
+  // In place of poll() where the server cannot wait for the rest: what tells the client so. Nothing is polled behind
+  // it.
+  virtual void cut(const ApiError& error, ReplyPart& part);
   // Bytes that wait to be polled.
   virtual std::size_t backlog() const = 0;
   // The client is gone or too slow, nothing more will be polled.

@@ -94,12 +94,11 @@ class RequestLog::WatchedReply final : public Reply {
 
   void poll(ReplyPart& part) override {
     inner_->poll(part);
-    if (part.head) {
-      status_ = part.head->status;
-      if (status_ >= 400) error_ = part.head->body;
-    }
-    const bool whole = part.head && !part.stream;
-    if (part.end != ReplyPart::End::kNo || whole) end();
+    watch(part);
+  }
+  void cut(const ApiError& error, ReplyPart& part) override {
+    inner_->cut(error, part);
+    watch(part);
   }
   std::size_t backlog() const override { return inner_->backlog(); }
   void abandon() override {
@@ -111,6 +110,15 @@ class RequestLog::WatchedReply final : public Reply {
   const RequestSummary* summary() const override { return inner_->summary(); }
 
  private:
+  void watch(const ReplyPart& part) {
+    if (part.head) {
+      status_ = part.head->status;
+      if (status_ >= 400) error_ = part.head->body;
+    }
+    const bool whole = part.head && !part.stream;
+    if (part.end != ReplyPart::End::kNo || whole) end();
+  }
+
   void end() {
     if (std::exchange(ended_, true)) return;
     const RequestSummary* found = inner_->summary();
@@ -128,13 +136,15 @@ class RequestLog::WatchedReply final : public Reply {
   bool ended_ = false, left_ = false;
 };
 
-RequestLog::RequestLog(RequestLogOptions options, const Router& router, Service& service, const Clock& clock)
-    : options_(std::move(options)), router_(router), service_(service), clock_(clock) {}
+RequestLog::RequestLog(RequestLogOptions options, const Router& router, RequestHandler next, Service& service,
+                       const Clock& clock)
+    : options_(std::move(options)), router_(router), next_(std::move(next)), service_(service), clock_(clock) {}
 
 Answer RequestLog::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const {
-  Line line{
-      .method = excerpt(request.method, 16), .path = one_line(excerpt(request.path)), .begun_ns = clock_.now_ns()};
-  Answer answer = router_.handle(std::move(request), waker);
+  Line line{.method = excerpt(request.method, 16),
+            .path = one_line(excerpt(router_.route_path(request.path))),
+            .begun_ns = clock_.now_ns()};
+  Answer answer = next_(std::move(request), waker);
   if (const auto* response = std::get_if<HttpResponse>(&answer)) {
     ended(line, response->status, nullptr, response->status >= 400 ? response->body : "");
     return answer;

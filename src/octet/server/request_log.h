@@ -45,11 +45,11 @@ struct RequestSummary {
   void add(const engine::Output& output, bool first_choice);
 };
 
-// Calls the router, watches what becomes of its answers, counts them in the service and logs them.
+// Calls the next handler, watches what becomes of its answers, counts them in the service and logs them.
 class RequestLog {
  public:
-  // All outlive this, which outlives the replies.
-  RequestLog(RequestLogOptions options, const Router& router, Service& service,
+  // All outlive this, which outlives the replies. router: tells which route a path is.
+  RequestLog(RequestLogOptions options, const Router& router, RequestHandler next, Service& service,
              const Clock& clock = SteadyClock::instance());
 
   Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const;
@@ -65,6 +65,7 @@ class RequestLog {
 
   const RequestLogOptions options_;
   const Router& router_;
+  const RequestHandler next_;
   Service& service_;
   const Clock& clock_;
 };

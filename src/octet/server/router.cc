@@ -11,28 +11,63 @@ bool matches(std::string_view pattern, std::string_view path) {
   return path.size() > pattern.size() && path.starts_with(pattern);
 }
 
+std::string_view without_slashes(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+HttpResponse redirect(std::string location) { return {307, "", "", {{"Location", std::move(location)}}}; }
+
 }  // namespace
 
 void Router::add(std::string_view method, std::string_view path, RequestHandler handler) {
   routes_.push_back({std::string(method), std::string(path), std::move(handler)});
 }
 
+std::string_view Router::route_path(std::string_view path) const {
+  if (root_path_.empty() || !path.starts_with(root_path_)) return path;
+  const std::string_view rest = path.substr(root_path_.size());
+  if (rest.empty()) return "/";
+  return rest.starts_with('/') ? rest : path;
+}
+
+const std::string* Router::other_slash(std::string_view path) const {
+  if (!path.ends_with('/')) return nullptr;
+  for (const Route& route : routes_) {
+    if (route.path == without_slashes(path)) return &route.path;
+  }
+  return nullptr;
+}
+
 Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const {
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const std::string path(route_path(request.path));
+  const auto query = [&] { return request.query.empty() ? "" : "?" + request.query; };
+  // The addresses in a page are relative to the last slash.
+  if (!root_path_.empty() && request.path == root_path_) return redirect(root_path_ + "/" + query());
   std::string allowed;
   for (const Route& route : routes_) {
-    if (!matches(route.path, request.path)) continue;
-    if (route.method == method) return route.handler(std::move(request), waker);
+    if (!matches(route.path, path)) continue;
+    if (route.method == method) {
+      const bool prefixed = path.size() != request.path.size();
+      if (prefixed) request.path = path;
+      return route.handler(std::move(request), waker);
+    }
     if (!allowed.empty()) allowed += ", ";
     allowed += route.method;
   }
-  if (allowed.empty()) {
-    return error_response(http_error(404, fmt::format("no such route: {} {}", excerpt(method), excerpt(request.path))));
+  if (!allowed.empty()) {
+    HttpResponse response = error_response(
+        http_error(405, fmt::format("{} does not take {}; allowed: {}", excerpt(path), excerpt(method), allowed)));
+    response.headers.emplace_back("Allow", allowed);
+    return response;
   }
-  HttpResponse response = error_response(http_error(
-      405, fmt::format("{} does not take {}; allowed: {}", excerpt(request.path), excerpt(method), allowed)));
-  response.headers.emplace_back("Allow", allowed);
-  return response;
+  if (const std::string* other = other_slash(path)) {
+    // Made of the route's own path, so that nothing a client sent can lead elsewhere.
+    const std::string_view prefix = path.size() != request.path.size() ? std::string_view(root_path_) : "";
+    return redirect(fmt::format("{}{}{}", prefix, *other, query()));
+  }
+  return error_response(http_error(404, fmt::format("no such route: {} {}", excerpt(method), excerpt(path))));
 }
 
 std::string_view Router::route_of(std::string_view path) const {

@@ -13,7 +13,12 @@ class Router {
   // path: "/v1/models", or with a rest that may be anything: "/v1/models/*".
   void add(std::string_view method, std::string_view path, RequestHandler handler);
 
-  // HEAD is answered as GET.
+  // What a proxy may put before every path, as "/llm"; paths without it are taken, too.
+  void set_root_path(std::string root_path) { root_path_ = std::move(root_path); }
+  // The path without the root path: what routes are compared with.
+  std::string_view route_path(std::string_view path) const;
+
+  // HEAD is answered as GET. A path that only a slash at its end parts from a route is sent there (307).
   Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const;
 
   // The path of the route that takes it, as it was added; empty: none.
@@ -24,7 +29,11 @@ class Router {
     std::string method, path;
     RequestHandler handler;
   };
+  // The path of a route that differs by slashes at the end; null: there is none.
+  const std::string* other_slash(std::string_view path) const;
+
   std::vector<Route> routes_;
+  std::string root_path_;
 };
 
 }  // namespace octet::server

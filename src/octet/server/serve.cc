@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -26,16 +27,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kDrainPoll{20};
+constexpr std::chrono::seconds kCutGrace{2};  // for clients to take the last event of a stream that was cut
 constexpr std::chrono::seconds kStatsInterval{10};
 
-// SIGINT and SIGTERM as something to wait for. Blocks them, for threads that start later too.
+// SIGINT, SIGTERM and, where asked for, SIGHUP as something to wait for. Blocks them, for threads that start later too.
 class Signals {
  public:
-  Signals() {
+  explicit Signals(bool hangup) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    if (hangup) sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -119,9 +122,10 @@ std::string shell_quoted(std::string_view text) {
 }
 
 // An address that a client on this machine can use.
-std::string client_url(const std::string& url) {
-  if (url.starts_with("http://0.0.0.0:")) return "http://127.0.0.1:" + url.substr(sizeof "http://0.0.0.0:" - 1);
-  if (url.starts_with("http://[::]:")) return "http://[::1]:" + url.substr(sizeof "http://[::]:" - 1);
+std::string client_url(std::string url) {
+  for (const auto& [all, own] : {std::pair{"://0.0.0.0:", "://127.0.0.1:"}, std::pair{"://[::]:", "://[::1]:"}}) {
+    if (const std::size_t at = url.find(all); at != std::string::npos) url.replace(at, std::strlen(all), own);
+  }
   return url;
 }
 
@@ -140,7 +144,10 @@ void announce(const ServeOptions& options, const HttpServer& http, const Service
       static_cast<double>(replica.kv_bytes) / 1e6, replica.kv_tokens,
       static_cast<double>(replica.kv_tokens) / std::max(1, replica.max_model_len), replica.max_model_len);
   const std::string url = options.http.unix_path.empty() ? client_url(http.urls().front()) : http.urls().front();
-  fmt::print("{}\n", example_curl(url, service.names().front(), replica));
+  std::string example = example_curl(url, service.names().front(), replica);
+  if (!options.front.api_keys.empty()) example += " -H 'Authorization: Bearer KEY'";
+  fmt::print("{}\n", example);
+  if (options.front.chat_page && options.http.unix_path.empty()) fmt::print("chat page: {}/\n", url);
   std::fflush(stdout);
 }
 
@@ -148,9 +155,16 @@ class Lifetime {
  public:
   explicit Lifetime(const ServeOptions& options)
       : options_(options),
+        signals_(options.http.tls.has_value()),
         service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
         api_(service_, options.api),
-        log_(options.api.log, router_, service_) {
+        front_(router_, options.front),
+        log_(
+            options.api.log, router_,
+            [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
+              return front_.handle(std::move(request), waker);
+            },
+            service_) {
     api_.add_routes(router_);
   }
 
@@ -192,7 +206,7 @@ class Lifetime {
       loaded.emplace(load(options));
       signals_.interrupt();
     });
-    if (const int signal = signals_.wait(); signal != 0) {
+    if (const int signal = wait_for_end(); signal != 0) {
       // Nothing has been served that could be lost, and a load cannot be cut short otherwise.
       http_->stop();
       std::_Exit(128 + signal);
@@ -208,18 +222,33 @@ class Lifetime {
     return std::nullopt;
   }
 
+  // The signal to end; 0: interrupted.
+  int wait_for_end() {
+    int signal = signals_.wait();
+    for (; signal == SIGHUP; signal = signals_.wait()) {
+      if (const auto reloaded = http_->reload_certificate()) {
+        log_info("the certificate was read again");
+      } else {
+        log_error("the certificate stays what it was: {}", reloaded.error().message);
+      }
+    }
+    return signal;
+  }
+
   int serve_until_signal() {
-    int signal = 0;
-    while (signal == 0) signal = signals_.wait();
+    while (wait_for_end() == 0) {
+    }
     const auto deadline = Clock::now() + options_.shutdown_timeout;
     log_info("shutting down: {} requests to finish, at most {} s; a second signal ends at once",
              http_->busy_connections(), options_.shutdown_timeout.count() / 1000);
     service_.begin_drain();
     http_->drain();
     while (!http_->wait_idle(Clock::now() + kDrainPoll)) {
-      if (const int again = signals_.wait(0); again != 0) return 128 + again;
+      if (const int again = signals_.wait(0); again != 0 && again != SIGHUP) return 128 + again;
       if (Clock::now() >= deadline) {
         log_warning("{} requests were cut off", http_->busy_connections());
+        http_->cut();
+        http_->wait_idle(Clock::now() + kCutGrace);
         return 1;
       }
     }
@@ -232,6 +261,7 @@ class Lifetime {
   Service service_;
   OpenAiApi api_;
   Router router_;
+  Front front_;
   RequestLog log_;
   std::unique_ptr<HttpServer> http_;
 };

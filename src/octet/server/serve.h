@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "octet/engine/replica.h"
+#include "octet/server/front.h"
 #include "octet/server/http_server.h"
 #include "octet/server/openai_prepare.h"
 
@@ -14,6 +15,7 @@ namespace octet::server {
 
 struct ServeOptions {
   HttpServerOptions http;
+  FrontOptions front;
   ApiOptions api;
   engine::ReplicaOptions replica;
   bool log_stats = true;                               // a line about throughput and load, and the engine's metrics
@@ -25,7 +27,7 @@ using ReplicaLoader = std::function<Result<std::unique_ptr<engine::Replica>>(con
 
 // Binds before it loads, so that a port in use is known at once and probes are answered meanwhile. Returns the exit
 // status after SIGTERM or SIGINT: 0 when all requests were finished. A second signal, or one while loading, ends at
-// once. Called from the main thread, before any other thread exists.
+// once. With TLS, SIGHUP reads the certificate again. Called from the main thread, before any other thread exists.
 int serve(const ServeOptions& options, const ReplicaLoader& load = engine::load_replica);
 
 // A command line that asks the model something: a chat where there is a template, else token ids or text.

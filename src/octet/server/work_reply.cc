@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "octet/server/api_error.h"
+
 namespace octet::server {
 
 void WorkReply::answer(HttpResponse response) {
@@ -23,6 +25,12 @@ void WorkReply::poll(ReplyPart& part) {
   const std::lock_guard lock(mutex_);
   if (!response_) return;
   part.head = *std::exchange(response_, std::nullopt);
+  part.end = ReplyPart::End::kDone;
+}
+
+void WorkReply::cut(const ApiError& error, ReplyPart& part) {
+  abandon();
+  part.head = error_response(error);
   part.end = ReplyPart::End::kDone;
 }
 

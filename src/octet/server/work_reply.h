@@ -18,6 +18,7 @@ class WorkReply final : public Reply {
   bool abandoned() const;
 
   void poll(ReplyPart& part) override;
+  void cut(const ApiError& error, ReplyPart& part) override;
   std::size_t backlog() const override;
   void abandon() override;
 

@@ -53,7 +53,10 @@ Bpe::Bpe(const BpeConfig& config)
       ignore_merges_(config.ignore_merges) {
   for (const auto& [token, id] : config.vocabulary) {
     words_.set(token, id);
-    if (const auto bytes = unspell_bytes(token)) byte_words_.set(*bytes, id);
+    if (const auto bytes = unspell_bytes(token)) {
+      byte_words_.set(*bytes, id);
+      pairs_.add_token(*bytes);
+    }
   }
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char raw = static_cast<char>(byte);
@@ -177,31 +180,57 @@ Result<> Bpe::encode(const Pieces& pieces, std::vector<TokenId>& ids) const {
   Scratch scratch;
   const TokenTable& words = pieces.is_bytes ? byte_words_ : words_;
   for (const Pieces::Range range : pieces.ranges) {
-    const std::string_view word = pieces.view(range);
-    const TokenTable::Entry* whole = words.find(word);
-    using enum TokenTable::Verdict;
-    if (whole != nullptr && (ignore_merges_ || whole->verdict() == kYes)) {
+    const std::string_view piece = pieces.view(range);
+    const TokenTable::Entry* whole = words.find(piece);
+    if (whole != nullptr && (ignore_merges_ || whole->verdict() == TokenTable::Verdict::kYes)) {
       ids.push_back(whole->id());
       continue;
     }
-    const std::size_t before = ids.size();
-    encode_word(word, pieces.is_bytes, scratch, ids);
-    // Whether the merges lead to the whole word is the same every time.
-    if (whole != nullptr && whole->verdict() == kUnknown) {
-      whole->set_verdict(ids.size() == before + 1 && ids.back() == whole->id() ? kYes : kNo);
-    }
+    encode_piece(piece, pieces.is_bytes, scratch, ids);
   }
   return {};
 }
 
-void Bpe::encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const {
-  scratch.symbols.clear();
-  is_bytes ? symbols_of_bytes(word, scratch.symbols) : symbols_of_characters(word, scratch.symbols);
-  if (scratch.symbols.size() > 1) {
-    rank_pairs(word, is_bytes, scratch);
-    scratch.symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
+// Cuts where no token reaches over, so that what is left are mostly whole tokens: text without spaces comes in long
+// pieces. ASCII is not cut, since nearly every pair of its letters stands in some token.
+void Bpe::encode_piece(std::string_view piece, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const {
+  constexpr std::size_t kLongEnough = 8;
+  if (!is_bytes || byte_merges_.empty() || piece.size() < kLongEnough || is_ascii(piece)) {
+    return encode_word(piece, is_bytes, scratch, ids);
   }
-  ids.insert(ids.end(), scratch.symbols.begin(), scratch.symbols.end());
+  std::size_t begin = 0;
+  char32_t before = 0;
+  for (std::size_t at = 0; at < piece.size();) {
+    const CodePoint c = code_point_at(piece, at);
+    if (at > begin && !pairs_.may_join(before, c.value, piece, at)) {
+      encode_word(piece.substr(begin, at - begin), is_bytes, scratch, ids);
+      begin = at;
+    }
+    before = c.value;
+    at += c.length;
+  }
+  encode_word(piece.substr(begin), is_bytes, scratch, ids);
+}
+
+void Bpe::encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const {
+  using enum TokenTable::Verdict;
+  const TokenTable::Entry* whole = (is_bytes ? byte_words_ : words_).find(word);
+  if (whole != nullptr && whole->verdict() == kYes) {
+    ids.push_back(whole->id());
+    return;
+  }
+  auto& symbols = scratch.symbols;
+  symbols.clear();
+  is_bytes ? symbols_of_bytes(word, symbols) : symbols_of_characters(word, symbols);
+  if (symbols.size() > 1) {
+    rank_pairs(word, is_bytes, scratch);
+    symbols.size() <= kShortWord ? merge_short(scratch) : merge_long(scratch);
+  }
+  // Whether the merges lead to the whole word is the same every time.
+  if (whole != nullptr && whole->verdict() == kUnknown) {
+    whole->set_verdict(symbols.size() == 1 && symbols[0] == whole->id() ? kYes : kNo);
+  }
+  ids.insert(ids.end(), symbols.begin(), symbols.end());
 }
 
 void Bpe::rank_pairs(std::string_view word, bool is_bytes, Scratch& scratch) const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "octet/text/tokenizer/character_pairs.h"
 #include "octet/text/tokenizer/model.h"
 #include "octet/text/tokenizer/token_table.h"
 
@@ -78,6 +79,7 @@ class Bpe final : public Model {
   void symbols_of_bytes(std::string_view word, std::vector<TokenId>& symbols) const;
   void symbols_of_characters(std::string_view word, std::vector<TokenId>& symbols) const;
   bool add_fallback(std::string_view character, std::vector<TokenId>& symbols) const;
+  void encode_piece(std::string_view piece, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const;
   void encode_word(std::string_view word, bool is_bytes, Scratch& scratch, std::vector<TokenId>& ids) const;
   void rank_pairs(std::string_view word, bool is_bytes, Scratch& scratch) const;
   void merge_short(Scratch& scratch) const;
@@ -90,7 +92,8 @@ class Bpe final : public Model {
   MergeTable merges_;
   std::vector<TokenId> merged_;  // the token that a merge gives, by rank
   std::vector<std::uint32_t>
-      byte_merges_;  // rank of byte a with byte b at a * 256 + b; empty where a byte has no token
+      byte_merges_;       // rank of byte a with byte b at a * 256 + b; empty where a byte has no token
+  CharacterPairs pairs_;  // of byte_words_
   std::optional<TokenId> unknown_;
   bool fuse_unknown_ = false;
   bool byte_fallback_ = false;

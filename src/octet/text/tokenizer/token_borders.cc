@@ -4,37 +4,15 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "octet/text/tokenizer/character_pairs.h"
 #include "octet/text/unicode.h"
 
 namespace octet::text {
 namespace {
 
-constexpr int kTableBits = 21;  // a quarter of a megabyte; a seventh of it is used by 260,000 tokens
-
-// Pairs of characters by hash. Another pair of the same hash only means a cut less.
-class PairSet {
- public:
-  PairSet() : bits_(std::size_t{1} << (kTableBits - 6)) {}
-  void add(char32_t left, char32_t right) {
-    const std::uint64_t at = place(left, right);
-    bits_[at >> 6] |= std::uint64_t{1} << (at & 63);
-  }
-  bool may_hold(char32_t left, char32_t right) const {
-    const std::uint64_t at = place(left, right);
-    return (bits_[at >> 6] >> (at & 63) & 1) != 0;
-  }
-
- private:
-  static std::uint64_t place(char32_t left, char32_t right) {
-    const std::uint64_t pair = static_cast<std::uint64_t>(left) << 32 | right;
-    return (pair * 0x9E37'79B9'7F4A'7C15U) >> (64 - kTableBits);
-  }
-  std::vector<std::uint64_t> bits_;
-};
-
 class TokenBorderSplit final : public PreTokenizer {
  public:
-  explicit TokenBorderSplit(PairSet inside) : inside_(std::move(inside)) {}
+  explicit TokenBorderSplit(CharacterPairs inside) : inside_(std::move(inside)) {}
   Result<> apply(Pieces& pieces) const override {
     if (pieces.is_bytes) return {};
     std::vector<Pieces::Range> out;
@@ -44,7 +22,7 @@ class TokenBorderSplit final : public PreTokenizer {
       char32_t before = 0;
       for (std::size_t at = piece.begin; at < piece.end;) {
         const CodePoint c = code_point_at(pieces.text, at);
-        if (at > begin && !inside_.may_hold(before, c.value)) {
+        if (at > begin && !inside_.may_join(before, c.value, pieces.text, at)) {
           out.push_back({begin, at});
           begin = at;
         }
@@ -58,7 +36,7 @@ class TokenBorderSplit final : public PreTokenizer {
   }
 
  private:
-  PairSet inside_;
+  CharacterPairs inside_;
 };
 
 }  // namespace
@@ -75,16 +53,8 @@ bool has_all_bytes(const std::vector<std::pair<std::string, TokenId>>& vocabular
 }
 
 std::unique_ptr<PreTokenizer> make_token_border_split(const std::vector<std::pair<std::string, TokenId>>& vocabulary) {
-  PairSet inside;
-  for (const auto& [token, id] : vocabulary) {
-    char32_t before = 0;
-    for (std::size_t at = 0; at < token.size();) {
-      const CodePoint c = code_point_at(token, at);
-      if (at > 0) inside.add(before, c.value);
-      before = c.value;
-      at += c.length;
-    }
-  }
+  CharacterPairs inside;
+  for (const auto& [token, id] : vocabulary) inside.add_token(token);
   return std::make_unique<TokenBorderSplit>(std::move(inside));
 }
 
