@@ -21,7 +21,9 @@ octet::Result<> resolve_names(ServeFlags& flags) {
     model = path->string();
   }
   if (!flags.tokenizer) return {};
-  OCTET_TRY(const auto tokenizer, resolve_tokenizer_name(*flags.tokenizer, source));
+  ModelSource tokenizer_source = source;
+  if (flags.load.tokenizer_revision) tokenizer_source.revision = flags.load.tokenizer_revision;
+  OCTET_TRY(const auto tokenizer, resolve_tokenizer_name(*flags.tokenizer, tokenizer_source));
   if (tokenizer) flags.tokenizer = tokenizer->string();
   return {};
 }

@@ -163,7 +163,7 @@ std::vector<Flag> engine_flags(ServeFlags& f) {
       {.names = "--gpu-memory-utilization --device-memory-utilization",
        .group = group,
        .target = &f.memory_share,
-       .help = "share of the memory that the weights leave free (under the cgroup's limit) for the KV cache",
+       .help = "share of the memory that is free under the cgroup's limit that weights and KV cache may take",
        .min = 0.01,
        .max = 0.99},
       {.names = "--kv-cache-memory-bytes",
@@ -291,6 +291,7 @@ octet::FlagTable serve_flag_table(ServeFlags& flags) {
   table.add(surface_flag_rows(flags.surface));
   table.add(engine_flags(flags));
   table.add(layout_flags(flags));
+  table.add(load_flag_rows(flags.load));
   table.add(log_flags(flags.log));
   table.add_missing(octet::vllm_flags::kAll);
   return table;
@@ -339,5 +340,6 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
                                           : octet::engine::SchedulerConfig::Policy::kFcfs;
   replica.max_waiting = static_cast<std::int32_t>(f.max_queued);
   replica.seed = static_cast<std::uint64_t>(f.seed);
+  OCTET_TRY_VOID(apply_load_flags(f.load, replica));
   return options;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/octet/load_flags.h"
 #include "apps/octet/log_flags.h"
 #include "apps/octet/surface_flags.h"
 #include "octet/base/error.h"
@@ -19,6 +20,7 @@ struct ServeFlags {
   std::optional<std::string> max_model_len, distributed_backend;
   std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", config, content_format = "auto";
   LogFlags log;
+  LoadFlags load;
   std::int64_t port = 8000, max_num_seqs = 64, max_queued = 1024, block_size = 16, seed = 0, max_logprobs = 20;
   std::optional<std::int64_t> threads;
   std::int64_t header_bytes = 65536, header_count = 256, body_bytes = std::int64_t{64} << 20;

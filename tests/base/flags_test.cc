@@ -172,6 +172,10 @@ TEST(Flags, HelpShowsBuiltFlagsWithDefaults) {
   EXPECT_THAT(table.help(), HasSubstr("reuse prefixes (on; --no-enable-prefix-caching)"));
   EXPECT_THAT(table.help(), Not(HasSubstr("--max-loras")));
   EXPECT_THAT(table.help(true), HasSubstr("not in this version: LoRA adapters"));
+  EXPECT_THAT(table.search("TCP"), HasSubstr("--port"));
+  EXPECT_THAT(table.search("MAX_LORAS"), HasSubstr("--max-loras"));
+  EXPECT_THAT(table.search("tcp"), Not(HasSubstr("--max-loras")));
+  EXPECT_THAT(table.search("nothing of the kind"), HasSubstr("no flag speaks of 'nothing of the kind'"));
   EXPECT_THAT(table.markdown(), HasSubstr("| `--port, -p N` | TCP port (default: 8000) |"));
 }
 

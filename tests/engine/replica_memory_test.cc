@@ -8,20 +8,21 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// 1 KiB per token, 200 MiB to share out.
+// 1 KiB per token, 100 MiB for the model and as much for the pool.
 MemoryDemand demand() {
   return {.free_bytes = 300 * kMiB,
           .model_bytes = 100 * kMiB,
           .bytes_per_token = 1024,
-          .share = 0.5,
+          .share = 2.0 / 3,
           .kv_bytes = {},
+          .blocks = {},
           .model_positions = 8192,
           .max_model_len = {},
           .max_num_seqs = 64,
           .block_size = 16};
 }
 
-TEST(ReplicaMemory, TakesAShareOfWhatTheModelLeaves) {
+TEST(ReplicaMemory, TakesWhatTheModelLeavesOfTheShare) {
   const Result<MemoryPlan> plan = plan_memory(demand());
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->kv_bytes, 100 * kMiB);
@@ -68,6 +69,12 @@ TEST(ReplicaMemory, RefusesWhatCannotBe) {
   MemoryDemand heavy = demand();
   heavy.model_bytes = heavy.free_bytes;
   EXPECT_NE(plan_memory(heavy).error().message.find("300.0 MiB"), std::string::npos);
+  MemoryDemand narrow = demand();
+  narrow.share = 0.3;
+  EXPECT_EQ(plan_memory(narrow).error().code, ErrorCode::kExhausted);
+  EXPECT_NE(plan_memory(narrow).error().message.find("--gpu-memory-utilization 0.3 allows 90.0 MiB of the 300.0 MiB"),
+            std::string::npos)
+      << plan_memory(narrow).error().message;
   MemoryDemand greedy = demand();
   greedy.kv_bytes = 201 * kMiB;
   EXPECT_EQ(plan_memory(greedy).error().code, ErrorCode::kExhausted);
@@ -77,6 +84,17 @@ TEST(ReplicaMemory, RefusesWhatCannotBe) {
   nothing.kv_bytes = 16 * 1024;
   ASSERT_TRUE(plan_memory(nothing).has_value());
   EXPECT_EQ(plan_memory(nothing)->max_model_len, 16);
+}
+
+TEST(ReplicaMemory, TakesTheBlocksThatWereAskedFor) {
+  MemoryDemand counted = demand();
+  counted.blocks = 512;
+  counted.kv_bytes = 100 * kMiB;
+  EXPECT_EQ(plan_memory(counted)->blocks, 512);
+  EXPECT_EQ(plan_memory(counted)->max_model_len, 8192);
+  counted.blocks = 200 * 64 + 1;
+  EXPECT_NE(plan_memory(counted).error().message.find("--num-gpu-blocks-override asks for 200.0 MiB"),
+            std::string::npos);
 }
 
 TEST(ReplicaMemory, BytesAsAPersonReadsThem) {

@@ -127,6 +127,41 @@ TEST(Scheduler, PrefillChunksShareStepsWithDecodes) {
   EXPECT_EQ(rig.outputs[b], rig.solo(prompt_of(20, 100), greedy(5)));
 }
 
+TEST(Scheduler, ALongPrefillLeavesRoomForOthers) {
+  Rig rig({.max_step_rows = 64, .blocks = 64, .long_prefill_threshold = 16});
+  const SamplingParams sampling = greedy(2);
+  const SequenceId first = rig.add(prompt_of(100), sampling);
+  const SequenceId second = rig.add(prompt_of(40, 2000), sampling);
+  for (int i = 0; i < 2; ++i) {
+    const auto plan = rig.launch();
+    ASSERT_TRUE(plan);
+    ASSERT_EQ(plan->spans().size(), 2u);
+    for (const Span& span : plan->spans()) EXPECT_EQ(span.rows, 16);
+    rig.collect();
+  }
+  rig.run();
+  EXPECT_EQ(rig.outputs[first], rig.solo(prompt_of(100), sampling));
+  EXPECT_EQ(rig.outputs[second], rig.solo(prompt_of(40, 2000), sampling));
+}
+
+TEST(Scheduler, TheWatermarkKeepsBlocksForThoseThatRun) {
+  constexpr std::int32_t kBlock = 16;
+  Rig rig({.blocks = 16, .block_size = kBlock, .watermark_blocks = 10});
+  const SamplingParams sampling = greedy(4);
+  rig.add(prompt_of(3 * kBlock), sampling);
+  rig.step();
+  rig.add(prompt_of(4 * kBlock, 2000), sampling);  // 16 - 3 - 4 < 10
+  rig.step();
+  EXPECT_EQ(rig.scheduler.counts().waiting, 1);
+  rig.run();
+  EXPECT_EQ(rig.scheduler.counts().waiting, 0);
+  // Alone, one may take what it needs.
+  rig.add(prompt_of(10 * kBlock, 3000), sampling);
+  rig.step();
+  EXPECT_EQ(rig.scheduler.counts().running, 1);
+  rig.run();
+}
+
 TEST(Scheduler, PlansOnTopOfAStepInFlight) {
   Rig rig({.blocks = 64});
   const SequenceId id = rig.add(prompt_of(10), greedy(3));

@@ -205,7 +205,9 @@ Result<> FlagTable::spell(std::string_view argument, std::vector<std::string>& w
   std::ranges::replace(name, '_', '-');
   if (name == "-h" || name == "--help" || name == "--help-all") {
     wants_help_ = true;
-    wants_all_ = wants_all_ || name == "--help-all" || argument.substr(equal) == "=all";
+    const auto word = argument.substr(std::min(equal + 1, argument.size()));
+    wants_all_ = wants_all_ || name == "--help-all" || word == "all";
+    if (word != "all") wanted_word_ = word;
     return {};
   }
   if (Row* row = find(name)) return push(*row, row->names.front(), is_switch(row->flag.target));

@@ -60,8 +60,8 @@ class FlagTable {
   // names the flag; that of an unknown flag names the nearest known one.
   Result<> parse(std::span<const std::string> arguments);
 
-  // After parse(): was --help or --help-all asked for; notes of accepted flags; was this flag given, there or in the
-  // configuration file.
+  // After parse(): was --help, --help-all or --help=WORD asked for; notes of accepted flags; was this flag given, there
+  // or in the configuration file.
   bool wants_help() const { return wants_help_; }
   const std::vector<std::string>& notes() const { return notes_; }
   bool given(std::string_view long_name) const;
@@ -69,7 +69,10 @@ class FlagTable {
   const std::string& command() const { return command_; }
   // The text of --help: the built flags, or all.
   std::string help(bool all) const;
-  std::string help() const { return help(wants_all_); }
+  // Flags of any class whose name or text holds the word, in any case.
+  std::string search(std::string_view word) const;
+  // What was asked for: --help, --help-all (--help=all), --help=WORD, or --help=markdown for markdown().
+  std::string help() const;
   // The same rows as a Markdown table per group, for docs.
   std::string markdown() const;
 
@@ -88,8 +91,9 @@ class FlagTable {
   Result<> store(Row& row, const std::vector<std::string>& values);
   Result<> read_config(const std::string& path);
   std::string row_help(const Row& row) const;
+  std::string row_text(const Row& row) const;  // a line of --help, or two
 
-  std::string command_, summary_, epilog_;
+  std::string command_, summary_, epilog_, wanted_word_;
   std::vector<Row> rows_;
   std::vector<std::string> notes_;
   bool wants_help_ = false, wants_all_ = false;

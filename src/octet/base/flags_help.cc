@@ -56,6 +56,16 @@ std::string wrap(std::string_view text, std::size_t indent) {
   return out;
 }
 
+// In lower case, with - for _.
+std::string as_searched(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '_') c = '-';
+  }
+  return out;
+}
+
 std::string with_spaces(std::string_view choices) {
   std::string out;
   for (char c : choices) out += c == ',' ? std::string(", ") : std::string(1, c);
@@ -77,6 +87,31 @@ std::string FlagTable::row_help(const Row& row) const {
   return text;
 }
 
+std::string FlagTable::row_text(const Row& row) const {
+  std::string left = "  " + usage(row.flag, row.names);
+  if (left.size() + 2 > kColumn) left += '\n' + std::string(kColumn, ' ');
+  return fmt::format("{:<{}}{}\n", left, kColumn, wrap(row_help(row), kColumn));
+}
+
+std::string FlagTable::search(std::string_view word) const {
+  const std::string wanted = as_searched(word);
+  std::string out;
+  for (const Row& row : rows_) {
+    const std::string text = as_searched(fmt::format("{} {}", usage(row.flag, row.names), row_help(row)));
+    if (text.find(wanted) != text.npos) out += row_text(row);
+  }
+  if (out.empty()) return fmt::format("{}: no flag speaks of '{}'\n", command_, word);
+  return fmt::format("{}: flags that speak of '{}'\n\n{}", command_, word, out);
+}
+
+std::string FlagTable::help() const {
+  if (wanted_word_ == "markdown") {
+    return fmt::format("# Flags of `{}`\n\nWhat `{} --help=markdown` prints. `_` equals `-` in names.\n\n{}", command_,
+                       command_, markdown());
+  }
+  return wanted_word_.empty() ? help(wants_all_) : search(wanted_word_);
+}
+
 std::string FlagTable::help(bool all) const {
   std::string out = fmt::format("{}: {}\n\nusage: {} [flags]", command_, summary_, command_);
   std::vector<std::string_view> groups;
@@ -95,13 +130,12 @@ std::string FlagTable::help(bool all) const {
     out += fmt::format("\n{}\n", group);
     for (const Row& row : rows_) {
       if (row.flag.group != group || (!all && row.flag.kind != FlagClass::kBuilt)) continue;
-      std::string left = "  " + usage(row.flag, row.names);
-      if (left.size() + 2 > kColumn) left += '\n' + std::string(kColumn, ' ');
-      out += fmt::format("{:<{}}{}\n", left, kColumn, wrap(row_help(row), kColumn));
+      out += row_text(row);
     }
   }
   if (hidden > 0)
     out += fmt::format("\n--help-all also lists {} flags of vLLM that have no effect or are not built here.\n", hidden);
+  out += "\n--help=WORD lists the flags that speak of something, as in --help=max.\n";
   if (!epilog_.empty()) out += fmt::format("\n{}\n", epilog_);
   return out;
 }

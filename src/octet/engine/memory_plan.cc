@@ -21,7 +21,7 @@ Result<std::int64_t> wanted_context(const MemoryDemand& demand) {
   return *demand.max_model_len;
 }
 
-Result<std::int64_t> pool_bytes(const MemoryDemand& demand) {
+Result<std::int64_t> pool_bytes(const MemoryDemand& demand, std::int64_t block_bytes) {
   if (demand.model_bytes >= demand.free_bytes) {
     return fail(ErrorCode::kExhausted,
                 "the model and the buffers of its largest step take {}, but only {} of memory is free; "
@@ -29,12 +29,18 @@ Result<std::int64_t> pool_bytes(const MemoryDemand& demand) {
                 format_bytes(demand.model_bytes), format_bytes(demand.free_bytes));
   }
   const std::int64_t left = demand.free_bytes - demand.model_bytes;
-  if (!demand.kv_bytes) return static_cast<std::int64_t>(static_cast<double>(left) * demand.share);
-  if (*demand.kv_bytes > left) {
-    return fail(ErrorCode::kExhausted, "--kv-cache-memory-bytes asks for {}, but the model leaves {} free",
-                format_bytes(*demand.kv_bytes), format_bytes(left));
+  if (const auto asked = demand.blocks ? std::optional(*demand.blocks * block_bytes) : demand.kv_bytes) {
+    if (*asked <= left) return *asked;
+    return fail(ErrorCode::kExhausted, "{} asks for {}, but the model leaves {} free",
+                demand.blocks ? "--num-gpu-blocks-override" : "--kv-cache-memory-bytes", format_bytes(*asked),
+                format_bytes(left));
   }
-  return *demand.kv_bytes;
+  const auto share = static_cast<std::int64_t>(static_cast<double>(demand.free_bytes) * demand.share);
+  if (share > demand.model_bytes) return share - demand.model_bytes;
+  return fail(ErrorCode::kExhausted,
+              "--gpu-memory-utilization {} allows {} of the {} that are free, but the model and the buffers of its "
+              "largest step take {} of that alone: raise it",
+              demand.share, format_bytes(share), format_bytes(demand.free_bytes), format_bytes(demand.model_bytes));
 }
 
 }  // namespace
@@ -42,8 +48,8 @@ Result<std::int64_t> pool_bytes(const MemoryDemand& demand) {
 Result<MemoryPlan> plan_memory(const MemoryDemand& demand) {
   OCTET_CHECK(demand.bytes_per_token > 0 && demand.block_size > 0 && demand.max_num_seqs > 0);
   OCTET_TRY(const std::int64_t context, wanted_context(demand));
-  OCTET_TRY(const std::int64_t bytes, pool_bytes(demand));
   const std::int64_t block_bytes = demand.bytes_per_token * demand.block_size;
+  OCTET_TRY(const std::int64_t bytes, pool_bytes(demand, block_bytes));
   constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
   const std::int64_t most = kMostTokens / demand.block_size;
   const std::int64_t one_context = blocks_for(context, demand.block_size);

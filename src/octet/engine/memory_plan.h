@@ -12,8 +12,9 @@ struct MemoryDemand {
   std::int64_t free_bytes = 0;                // what may be taken in all, before anything was loaded
   std::int64_t model_bytes = 0;               // weights, activations, tables: all but the KV pool
   std::int64_t bytes_per_token = 0;           // of KV cache, over all layers
-  double share = 0.5;                         // of what the model leaves free
+  double share = 0.5;                         // of what is free: model and KV together take no more
   std::optional<std::int64_t> kv_bytes;       // given: instead of the share
+  std::optional<std::int64_t> blocks;         // given: instead of either
   std::int64_t model_positions = 0;           // the longest context the model was made for
   std::optional<std::int64_t> max_model_len;  // given: this or an error
   std::int32_t max_num_seqs = 1;

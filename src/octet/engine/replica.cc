@@ -141,7 +141,7 @@ Result<> Loader::open() {
   OCTET_TRY_VOID(check_options());
   machine_ = topology::inspect_machine();
   threads_ = options_.threads > 0 ? options_.threads : machine_.usable_threads;
-  OCTET_TRY(checkpoint_, formats::Checkpoint::open(options_.model));
+  OCTET_TRY(checkpoint_, formats::Checkpoint::open(options_.model, options_.open));
   Replica& replica = *replica_;
   replica.config = checkpoint_->config();
   replica.generation = checkpoint_->generation();
@@ -187,6 +187,7 @@ Result<MemoryPlan> Loader::plan_with(const models::ModelNeeds& needs) const {
        .bytes_per_token = bytes_per_token,
        .share = options_.memory_share,
        .kv_bytes = options_.kv_cache_bytes,
+       .blocks = options_.kv_blocks,
        .model_positions = std::max<std::int64_t>(1, replica_->config.max_positions),
        .max_model_len = options_.max_model_len,
        .max_num_seqs = slots(),
@@ -244,6 +245,8 @@ Result<> Loader::start() {
                       .block_size = options_.block_size,
                       .prefix_caching = options_.prefix_caching,
                       .max_waiting = options_.max_waiting,
+                      .long_prefill_threshold = options_.long_prefill_threshold,
+                      .watermark_blocks = static_cast<std::int32_t>(options_.watermark * plan_.blocks),
                       .max_scored_rows = kScoredRows,
                       .eos_tokens = replica.config.eos_tokens};
   config.vocabulary_size =

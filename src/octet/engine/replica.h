@@ -10,6 +10,7 @@
 
 #include "octet/base/error.h"
 #include "octet/engine/engine.h"
+#include "octet/formats/checkpoint.h"
 #include "octet/formats/model_config.h"
 #include "octet/text/chat_templates.h"
 #include "octet/text/tokenizer.h"
@@ -21,14 +22,18 @@ struct ReplicaOptions {
   std::optional<std::filesystem::path> tokenizer;  // file or folder; else the model's own
   bool skip_tokenizer = false;                     // token ids in and out only
   std::optional<std::string> chat_template;        // Jinja source; else the model's own
+  formats::OpenOptions open;                       // how the model's files are read
   std::string dtype = "auto";                      // auto, float32, bfloat16, float16
   int threads = 0;                                 // 0: what the process may use
   std::optional<std::int64_t> kv_cache_bytes;      // else a share of the free memory
-  double memory_share = 0.5;  // KV pool: of the memory the model leaves free under the cgroup's limit
+  double memory_share = 0.5;                       // of the memory free under the cgroup's limit: model and KV pool
+  std::optional<std::int64_t> kv_blocks;           // the pool's size in blocks, instead
   std::int32_t block_size = 16;
   std::optional<std::int32_t> max_model_len;           // else the model's, or what the pool holds
   std::int32_t max_num_seqs = 64;                      // at most max_num_batched_tokens of them run
   std::optional<std::int32_t> max_num_batched_tokens;  // else chosen at warm-up so that a step lasts at most 250 ms
+  std::int32_t long_prefill_threshold = 0;             // most tokens of one prompt in a step; 0: no limit
+  double watermark = 0;                                // share of the blocks that stay free at admission
   bool prefix_caching = true;
   SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;
   std::int32_t max_waiting = 1024;

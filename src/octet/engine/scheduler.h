@@ -22,8 +22,10 @@ struct SchedulerConfig {
   std::int32_t max_context = 4096;   // prompt + output tokens of a sequence
   std::int32_t blocks = 0, block_size = 16;
   bool prefix_caching = true;
-  std::int32_t max_waiting = 1024;   // bounded admission
-  std::int32_t max_scored_rows = 0;  // of prompts whose log-probabilities are wanted, in a step
+  std::int32_t max_waiting = 1024;          // bounded admission
+  std::int32_t long_prefill_threshold = 0;  // most rows of one prefill in a step; 0: as many as fit
+  std::int32_t watermark_blocks = 0;        // stay free at admission, for those that run already
+  std::int32_t max_scored_rows = 0;         // of prompts whose log-probabilities are wanted, in a step
   std::vector<TokenId> eos_tokens;
   PrefixHash hash = prefix_hash;
 };

@@ -65,7 +65,8 @@ void Scheduler::State::Planning::continue_prefills() {
 
 // Rows of a prefill that fit into the step; 0: none now.
 std::int32_t Scheduler::State::Planning::chunk(const Sequence& sequence) const {
-  const std::int32_t rows = std::min(sequence.rows_left(), rows_left);
+  std::int32_t rows = std::min(sequence.rows_left(), rows_left);
+  if (const std::int32_t most = state.config.long_prefill_threshold; most > 0) rows = std::min(rows, most);
   const std::int32_t first = sequence.planned;
   if (sequence.scored_rows(first, first + rows) <= scores_left) return rows;
   return std::max(first, sequence.scored_tokens - 1) + scores_left - first;
@@ -167,7 +168,8 @@ bool Scheduler::State::still_blocked(const Sequence& sequence) const {
 // so again at once. Alone in the pool, anything that was let into the queue fits.
 std::int32_t Scheduler::State::margin_for(const Sequence& sequence) const {
   const auto others = static_cast<std::int32_t>(running.size());
-  return sequence.preempted ? others : others / 4;
+  if (others == 0) return 0;
+  return std::max(sequence.preempted ? others : others / 4, config.watermark_blocks);
 }
 
 // All blocks that the sequence's tokens need, so that a prefill never stops half way for want of them.

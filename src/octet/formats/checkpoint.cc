@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octet/formats/config.h"
+#include "octet/formats/dummy_checkpoint.h"
 #include "octet/formats/folder_checkpoint.h"
 #include "octet/formats/gguf_checkpoint.h"
 #include "octet/formats/message.h"
@@ -9,7 +11,7 @@
 
 namespace octet::formats {
 
-Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path& path) {
+Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (error && status.type() != std::filesystem::file_type::not_found) {
@@ -20,7 +22,42 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
                 "{}: no such model folder or GGUF file (models are not fetched from a hub: download the files first)",
                 path.string());
   }
-  return std::filesystem::is_directory(status) ? open_folder(path) : open_gguf(path);
+  using Format = OpenOptions::Format;
+  const bool is_folder = std::filesystem::is_directory(status);
+  const bool wants_folder = options.format == Format::kSafetensors || options.format == Format::kDummy;
+  if (options.format != Format::kAny && is_folder != wants_folder) {
+    return fail(ErrorCode::kInvalid, "--load-format: {} is a {}", path.string(), is_folder ? "folder" : "file");
+  }
+  if (options.config && !is_folder) {
+    return fail(ErrorCode::kUnsupported, "--hf-config-path: {} tells its own configuration", path.string());
+  }
+  OCTET_TRY(auto checkpoint, options.format == Format::kDummy ? open_dummy(path, options)
+                             : is_folder                      ? open_folder(path, options)
+                                                              : open_gguf(path));
+  OCTET_TRY_VOID(checkpoint->read_generation(options));
+  return checkpoint;
+}
+
+// The model's own generation_config.json has been read with the folder.
+Result<> Checkpoint::read_generation(const OpenOptions& options) {
+  if (options.generation != "auto" && options.generation != "vllm") {
+    auto read = read_generation_config(std::filesystem::path(options.generation) / "generation_config.json", config_);
+    if (!read) return within("--generation-config", std::move(read).error());
+    generation_ = *read;
+  }
+  if (options.generation_overrides.empty()) return {};
+  OCTET_TRY(const GenerationDefaults over,
+            parse_generation_config(options.generation_overrides, "--override-generation-config", config_));
+  const auto take = [](auto& target, const auto& value) {
+    if (value) target = value;
+  };
+  take(generation_.temperature, over.temperature);
+  take(generation_.top_p, over.top_p);
+  take(generation_.min_p, over.min_p);
+  take(generation_.repetition_penalty, over.repetition_penalty);
+  take(generation_.top_k, over.top_k);
+  take(generation_.max_new_tokens, over.max_new_tokens);
+  return {};
 }
 
 Result<const StoredTensor*> Checkpoint::require(std::string_view name, std::span<const std::int64_t> shape) const {

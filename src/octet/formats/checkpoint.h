@@ -1,6 +1,7 @@
 // A model on disk: a folder (config.json, safetensors, tokenizer.json) or a GGUF file. Weights have Hugging Face names
 // whatever the file.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -19,11 +20,22 @@
 
 namespace octet::formats {
 
+// What is read otherwise than the model's own files say.
+struct OpenOptions {
+  // kSafetensors, kGguf: anything else is an error. kDummy: a folder of which only config.json and the text side are
+  // read; the weights are noise.
+  enum class Format : std::uint8_t { kAny, kSafetensors, kGguf, kDummy } format = Format::kAny;
+  std::optional<std::filesystem::path> config;  // config.json, or the folder with it; not with a GGUF file
+  // generation_config.json: "auto" is the model's own, "vllm" none, else the folder with it.
+  std::string generation = "auto";
+  std::string generation_overrides;  // JSON object, over either; empty: none
+};
+
 class Checkpoint {
  public:
   // path: a folder, a .gguf file, or the first part of a split GGUF (NAME-00001-of-0000N.gguf). Checks config, index
   // and headers; reads no weights. A folder with an index and a model.safetensors is read by its index.
-  static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& path);
+  static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& path, const OpenOptions& options = {});
   virtual ~Checkpoint() = default;
 
   const ModelConfig& config() const { return config_; }
@@ -44,7 +56,7 @@ class Checkpoint {
 
   // The weight of that name and shape (outermost first), of a type that decode_row() reads. Errors name the file and
   // the weight as the file spells it: kNotFound where it is missing, else what is stored and what was expected.
-  Result<const StoredTensor*> require(std::string_view name, std::span<const std::int64_t> shape) const;
+  virtual Result<const StoredTensor*> require(std::string_view name, std::span<const std::int64_t> shape) const;
   Result<const StoredTensor*> require(std::string_view name, std::initializer_list<std::int64_t> shape) const {
     return require(name, std::span(shape.begin(), shape.size()));
   }
@@ -57,6 +69,9 @@ class Checkpoint {
   std::filesystem::path path_;
   ModelConfig config_;
   GenerationDefaults generation_;
+
+ private:
+  Result<> read_generation(const OpenOptions& options);
 };
 
 // Gathers what a model needs and says in one error all that does not fit: at most ten names, then a count.

@@ -213,23 +213,7 @@ Result<HfConfig> read_fields(const JsonFields& config) {
   return out;
 }
 
-}  // namespace
-
-Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where) {
-  auto parsed = parse_json(text);
-  if (!parsed) return within(where, std::move(parsed).error());
-  if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "{}: not a JSON object", where);
-  return read_fields(JsonFields(*parsed, where));
-}
-
-Result<HfConfig> read_hf_config(const std::filesystem::path& path) {
-  OCTET_TRY(const Json config, read_json_object(path.string()));
-  return read_fields(JsonFields(config, path.string()));
-}
-
-Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config) {
-  OCTET_TRY(const Json json, read_json_object(path.string()));
-  const JsonFields fields(json, path.string());
+Result<GenerationDefaults> read_generation(const JsonFields& fields, ModelConfig& config) {
   GenerationDefaults out;
   const auto to_float = [](std::optional<double> value) {
     return value ? std::optional(static_cast<float>(*value)) : std::nullopt;
@@ -248,6 +232,33 @@ Result<GenerationDefaults> read_generation_config(const std::filesystem::path& p
   if (max_new) out.max_new_tokens = static_cast<std::int32_t>(*max_new);
   OCTET_TRY_VOID(read_tokens(fields, config));
   return out;
+}
+
+}  // namespace
+
+Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where) {
+  auto parsed = parse_json(text);
+  if (!parsed) return within(where, std::move(parsed).error());
+  if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "{}: not a JSON object", where);
+  return read_fields(JsonFields(*parsed, where));
+}
+
+Result<HfConfig> read_hf_config(const std::filesystem::path& path) {
+  OCTET_TRY(const Json config, read_json_object(path.string()));
+  return read_fields(JsonFields(config, path.string()));
+}
+
+Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config) {
+  OCTET_TRY(const Json json, read_json_object(path.string()));
+  return read_generation(JsonFields(json, path.string()), config);
+}
+
+Result<GenerationDefaults> parse_generation_config(std::string_view text, const std::string& where,
+                                                   ModelConfig& config) {
+  auto parsed = parse_json(text);
+  if (!parsed) return within(where, std::move(parsed).error());
+  if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "{}: not a JSON object", where);
+  return read_generation(JsonFields(*parsed, where), config);
 }
 
 }  // namespace octet::formats

@@ -23,5 +23,8 @@ Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where
 
 // Defaults for requests; its end-of-sequence ids are added to the config's.
 Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config);
+// The same from text; `where` stands in messages.
+Result<GenerationDefaults> parse_generation_config(std::string_view text, const std::string& where,
+                                                   ModelConfig& config);
 
 }  // namespace octet::formats

@@ -26,7 +26,7 @@ bool present(const std::filesystem::path& path) {
 
 class FolderCheckpoint final : public Checkpoint {
  public:
-  Result<> load(const std::filesystem::path& folder);
+  Result<> load(const std::filesystem::path& folder, const OpenOptions& options);
 
   const StoredTensor* find(std::string_view name) const override {
     const auto found = tensors_.find(name);
@@ -47,7 +47,7 @@ class FolderCheckpoint final : public Checkpoint {
     const StoredTensor* tensor;
     const SafetensorsFile* file;
   };
-  Result<> read_configs();
+  Result<> read_configs(const OpenOptions& options);
   Result<> open_single();
   Result<> open_sharded();
   Result<> check_listed(const ShardIndex& index) const;
@@ -55,6 +55,7 @@ class FolderCheckpoint final : public Checkpoint {
   Result<> check_embedding() const;
   Result<> read_text_side();
 
+  std::filesystem::path config_path_;
   bool sharded_ = false;
   bool dtype_given_ = false;
   std::deque<SafetensorsFile> files_;  // addresses stay
@@ -62,17 +63,20 @@ class FolderCheckpoint final : public Checkpoint {
   std::int64_t bytes_ = 0;
 };
 
-Result<> FolderCheckpoint::load(const std::filesystem::path& folder) {
+Result<> FolderCheckpoint::load(const std::filesystem::path& folder, const OpenOptions& options) {
   path_ = folder;
   sharded_ = present(folder / kIndex);
-  OCTET_TRY_VOID(read_configs());
+  OCTET_TRY_VOID(read_configs(options));
   OCTET_TRY_VOID(sharded_ ? open_sharded() : open_single());
   OCTET_TRY_VOID(check_embedding());
   return read_text_side();
 }
 
-Result<> FolderCheckpoint::read_configs() {
-  OCTET_TRY(HfConfig config, read_hf_config(path_ / "config.json"));
+Result<> FolderCheckpoint::read_configs(const OpenOptions& options) {
+  config_path_ = options.config.value_or(path_);
+  std::error_code error;
+  if (std::filesystem::is_directory(config_path_, error)) config_path_ /= "config.json";
+  OCTET_TRY(HfConfig config, read_hf_config(config_path_));
   config_ = std::move(config.model);
   dtype_given_ = config.dtype_given;
   if (present(path_ / "hf_quant_config.json")) {
@@ -80,7 +84,7 @@ Result<> FolderCheckpoint::read_configs() {
                 (path_ / "hf_quant_config.json").string());
   }
   const auto generation = path_ / "generation_config.json";
-  if (present(generation)) {
+  if (options.generation == "auto" && present(generation)) {
     OCTET_TRY(generation_, read_generation_config(generation, config_));
   }
   return {};
@@ -161,7 +165,7 @@ Result<> FolderCheckpoint::check_embedding() const {
   const StoredTensor* embedding = find("model.embed_tokens.weight");
   if (embedding == nullptr || embedding->shape.empty() || embedding->shape[0] == config_.vocab_size) return {};
   return fail(ErrorCode::kInvalid, "{}: vocab_size is {}, but model.embed_tokens.weight in {} has {} rows",
-              (path_ / "config.json").string(), config_.vocab_size, where(), embedding->shape[0]);
+              config_path_.string(), config_.vocab_size, where(), embedding->shape[0]);
 }
 
 Result<> FolderCheckpoint::read_text_side() {
@@ -177,9 +181,9 @@ Result<> FolderCheckpoint::read_text_side() {
 
 }  // namespace
 
-Result<std::unique_ptr<Checkpoint>> open_folder(const std::filesystem::path& folder) {
+Result<std::unique_ptr<Checkpoint>> open_folder(const std::filesystem::path& folder, const OpenOptions& options) {
   auto checkpoint = std::make_unique<FolderCheckpoint>();
-  OCTET_TRY_VOID(checkpoint->load(folder));
+  OCTET_TRY_VOID(checkpoint->load(folder, options));
   return checkpoint;
 }
 

@@ -10,6 +10,7 @@ namespace octet::formats {
 
 // Needs config.json and model.safetensors, or model.safetensors.index.json with its shards; the index wins where both
 // exist, as in vLLM.
-Result<std::unique_ptr<Checkpoint>> open_folder(const std::filesystem::path& folder);
+// Of the options, config and whether its own generation_config.json counts matter here.
+Result<std::unique_ptr<Checkpoint>> open_folder(const std::filesystem::path& folder, const OpenOptions& options);
 
 }  // namespace octet::formats

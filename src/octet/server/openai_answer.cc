@@ -121,7 +121,7 @@ void AnswerBuilder::append_logprobs(std::string& out, std::int32_t index, Choice
 }
 
 void AnswerBuilder::append_prompt(std::string& out, const Choice& choice) const {
-  if (format_.prompt_logprobs < 0 || format_.echo_logprobs) {
+  if (format_.prompt_logprobs < 0) {
     out += "null";
   } else {
     append_prompt_logprobs(out, choice.prompt_logprobs, names());

@@ -131,7 +131,7 @@ void parse_common(JsonFields& fields, const formats::GenerationDefaults& default
   }
   parse_filters(fields, defaults, request.sampling);
   parse_stops(fields, request.sampling);
-  parse_controls(fields, request.sampling);
+  parse_controls(fields, defaults, request.sampling);
   request.bad_words = parse_bad_words(fields);
   parse_logprobs(fields, request.kind == ApiKind::kChat, request.stream, request.sampling);
   parse_lengths(fields, request);

@@ -124,7 +124,7 @@ void parse_stops(JsonFields& fields, engine::SamplingParams& sampling) {
   sampling.skip_special_tokens = fields.boolean("skip_special_tokens").value_or(true);
 }
 
-void parse_controls(JsonFields& fields, engine::SamplingParams& sampling) {
+void parse_controls(JsonFields& fields, const formats::GenerationDefaults& defaults, engine::SamplingParams& sampling) {
   engine::SamplingControls& controls = sampling.controls;
   const auto penalty = [&](std::string_view name) {
     const double value = fields.number(name).value_or(0);
@@ -135,7 +135,7 @@ void parse_controls(JsonFields& fields, engine::SamplingParams& sampling) {
   };
   controls.presence_penalty = penalty("presence_penalty");
   controls.frequency_penalty = penalty("frequency_penalty");
-  const double repetition = fields.number("repetition_penalty").value_or(1);
+  const double repetition = fields.number("repetition_penalty").value_or(defaults.repetition_penalty.value_or(1.0F));
   // Past these, logits are divided by zero or overflow.
   controls.repetition_penalty =
       static_cast<float>(std::clamp<double>(repetition, std::numeric_limits<float>::min(), 1e30));

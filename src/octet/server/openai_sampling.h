@@ -17,7 +17,7 @@ void parse_stop_strings(JsonFields& fields, const std::string& name, engine::Sam
 // stop, stop_token_ids, include_stop_str_in_output, ignore_eos, skip_special_tokens.
 void parse_stops(JsonFields& fields, engine::SamplingParams& sampling);
 // The three penalties, logit_bias, min_tokens and allowed_token_ids.
-void parse_controls(JsonFields& fields, engine::SamplingParams& sampling);
+void parse_controls(JsonFields& fields, const formats::GenerationDefaults& defaults, engine::SamplingParams& sampling);
 // Strings that the answer must not hold; they become tokens once the model is known.
 std::vector<std::string> parse_bad_words(JsonFields& fields);
 // logprobs and top_logprobs of a chat, or logprobs of a completion; prompt_logprobs. stream: of the request.

@@ -1,0 +1,121 @@
+#include "apps/octet/load_flags.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "octet/base/json.h"
+
+using octet::ErrorCode;
+using octet::fail;
+using octet::Flag;
+using octet::Result;
+
+namespace {
+
+constexpr double kMaxInt = std::numeric_limits<std::int32_t>::max();
+
+std::vector<Flag> file_flags(LoadFlags& f) {
+  constexpr std::string_view group = "model files";
+  return {
+      {.names = "--load-format",
+       .group = group,
+       .target = &f.load_format,
+       .help = "what MODEL must be: a folder with safetensors, or a GGUF file; dummy: noise for weights",
+       .choices = "auto,safetensors,gguf,dummy"},
+      {.names = "--safetensors-load-strategy",
+       .group = group,
+       .target = &f.load_strategy,
+       .help = "weights are mapped, read ahead and read once with each of these",
+       .choices = "lazy,eager,prefetch"},
+      {.names = "--hf-config-path",
+       .group = group,
+       .target = &f.hf_config_path,
+       .help = "config.json, or the folder with it, in place of the model's own"},
+      {.names = "--generation-config",
+       .group = group,
+       .target = &f.generation_config,
+       .help = "defaults of sampling: auto (the model's generation_config.json), vllm (none), or the folder with one"},
+      {.names = "--override-generation-config",
+       .group = group,
+       .target = &f.generation_overrides,
+       .help = "JSON object of such defaults over these, as in '{\"temperature\": 0.5}'"},
+      {.names = "--tokenizer-mode",
+       .group = group,
+       .target = &f.tokenizer_mode,
+       .help = "one tokenizer reads every format, whichever of these is given",
+       .choices = "auto,hf,slow,mistral"},
+      {.names = "--tokenizer-revision",
+       .group = group,
+       .target = &f.tokenizer_revision,
+       .help = "branch, tag or commit of --tokenizer on the hub",
+       .fallback = "--revision"},
+      {.names = "--code-revision",
+       .group = group,
+       .target = &f.code_revision,
+       .help = "taken and not used: no code is run from a checkpoint"},
+  };
+}
+
+std::vector<Flag> step_flags(LoadFlags& f) {
+  constexpr std::string_view group = "memory and scheduling";
+  return {
+      {.names = "--num-gpu-blocks-override",
+       .group = group,
+       .target = &f.blocks,
+       .help = "size of the KV cache in blocks",
+       .fallback = "from --kv-cache-memory-bytes or --gpu-memory-utilization",
+       .min = 1,
+       .max = kMaxInt},
+      {.names = "--max-num-scheduled-tokens",
+       .group = group,
+       .target = &f.scheduled_tokens,
+       .help = "tokens of one step, where it is less than --max-num-batched-tokens",
+       .min = 1,
+       .max = kMaxInt},
+      {.names = "--long-prefill-token-threshold",
+       .group = group,
+       .target = &f.long_prefill_threshold,
+       .help = "the most tokens of one prompt that a step takes, so that others get a part of it; 0: no limit",
+       .min = 0,
+       .max = kMaxInt},
+      {.names = "--watermark",
+       .group = group,
+       .target = &f.watermark,
+       .help = "share of the KV blocks that stay free when a request is taken in, for those that run",
+       .min = 0,
+       .max = 0.9},
+  };
+}
+
+}  // namespace
+
+std::vector<Flag> load_flag_rows(LoadFlags& flags) {
+  std::vector<Flag> rows = file_flags(flags);
+  for (Flag& row : step_flags(flags)) rows.push_back(row);
+  return rows;
+}
+
+Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& replica) {
+  using Format = octet::formats::OpenOptions::Format;
+  replica.open.format = f.load_format == "gguf"          ? Format::kGguf
+                        : f.load_format == "safetensors" ? Format::kSafetensors
+                        : f.load_format == "dummy"       ? Format::kDummy
+                                                         : Format::kAny;
+  if (f.hf_config_path) replica.open.config = *f.hf_config_path;
+  replica.open.generation = f.generation_config;
+  if (f.generation_overrides) {
+    // Known before the model is opened, so that a slip of the pen is told at once.
+    auto parsed = octet::parse_json(*f.generation_overrides);
+    if (!parsed) return within("--override-generation-config", std::move(parsed).error());
+    if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "--override-generation-config: expected a JSON object");
+    replica.open.generation_overrides = *f.generation_overrides;
+  }
+  replica.kv_blocks = f.blocks;
+  if (f.scheduled_tokens) {
+    const auto most = static_cast<std::int32_t>(*f.scheduled_tokens);
+    replica.max_num_batched_tokens = std::min(replica.max_num_batched_tokens.value_or(most), most);
+  }
+  replica.long_prefill_threshold = static_cast<std::int32_t>(f.long_prefill_threshold);
+  replica.watermark = f.watermark;
+  return {};
+}

@@ -1,0 +1,116 @@
+// Flags that decide how a model is read and what it may take, on the real program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "octet/base/json.h"
+#include "tests/support/chat_model.h"
+#include "tests/support/http_client.h"
+#include "tests/support/server_process.h"
+#include "tests/support/temp_folder.h"
+
+namespace octet::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kChat = R"({"messages":[{"role":"user","content":"hi"}],"temperature":0})";
+
+class Start : public ::testing::Test {
+ protected:
+  Start() { write_chat_model(model_); }
+
+  std::vector<std::string> arguments(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {
+        model_, "--port", "0", "--threads", "1", "--max-num-batched-tokens", "64", "--kv-cache-memory-bytes", "16m"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  // What a chat uses that says nothing of its length.
+  std::int64_t output_tokens(const std::vector<std::string>& more) const {
+    ServerProcess server(arguments(more));
+    EXPECT_TRUE(server.serves()) << server.output();
+    const HttpReply reply = http_post(server.port(), "/v1/chat/completions", kChat);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return reply.status == 200 ? reply.json()["usage"]["completion_tokens"].get<std::int64_t>() : -1;
+  }
+  std::string refusal(const std::vector<std::string>& more, int status) const {
+    ServerProcess server(arguments(more));
+    EXPECT_EQ(server.wait(), status) << server.output();
+    return server.output();
+  }
+
+  TempFolder folder_;
+  std::string model_ = (folder_.path() / "model").string();
+};
+
+// The command line of a deployment, but for its layout and number formats.
+TEST_F(Start, ADeploymentsCommand) {
+  ServerProcess server({model_, "--tensor-parallel-size", "1", "--enable-expert-parallel",
+                        "--distributed-executor-backend", "mp", "--compilation-config",
+                        R"({"full_cuda_graph": false, "max_capture_size": 32768})", "--enable-prefix-caching",
+                        "--max-model-len", "32768", "--max_num_batched_tokens", "32768", "--gpu-memory-utilization",
+                        "0.90", "--trust-remote-code", "--disable-log-requests", "--port", "0"});
+  ASSERT_TRUE(server.serves()) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("--compilation-config has no effect here"));
+  EXPECT_EQ(http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"], 32768);
+}
+
+TEST_F(Start, SizesAsVllmWritesThem) {
+  for (const auto& [written, length] : {std::pair("1k", 1000), {"25.6k", 25600}, {"2K", 2048}}) {
+    ServerProcess server(arguments({"--max-model-len", written}));
+    ASSERT_TRUE(server.serves()) << server.output();
+    EXPECT_EQ(http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"], length);
+  }
+  ServerProcess counted(arguments({"--num-gpu-blocks-override", "100", "--max-model-len", "auto"}));
+  ASSERT_TRUE(counted.serves()) << counted.output();
+  EXPECT_EQ(http_get(counted.port(), "/v1/models").json()["data"][0]["max_model_len"], 1600);
+}
+
+TEST_F(Start, DefaultsOfSampling) {
+  const auto write = [&](const std::string& path, int tokens) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << R"({"max_new_tokens": )" << tokens << "}";
+  };
+  write(model_ + "/generation_config.json", 3);
+  const std::string other = (folder_.path() / "other").string();
+  write(other + "/generation_config.json", 5);
+  EXPECT_EQ(output_tokens({}), 3);
+  EXPECT_EQ(output_tokens({"--max-model-len", "64", "--generation-config", "vllm"}),
+            64 - 20);  // what the prompt leaves
+  EXPECT_EQ(output_tokens({"--generation-config", other}), 5);
+  EXPECT_EQ(output_tokens({"--generation-config", other, "--override-generation-config", R"({"max_new_tokens": 7})"}),
+            7);
+  EXPECT_THAT(refusal({"--generation-config", "/no/such/folder"}, 1), HasSubstr("--generation-config: "));
+  EXPECT_THAT(refusal({"--override-generation-config", "{temperature: 1}"}, 2),
+              HasSubstr("--override-generation-config: "));
+  EXPECT_THAT(refusal({"--override-generation-config", R"({"top_p": -1})"}, 1),
+              HasSubstr("--override-generation-config: top_p"));
+}
+
+TEST_F(Start, AnotherConfiguration) {
+  std::ifstream file(model_ + "/config.json");
+  Json config = Json::parse(file);
+  config["max_position_embeddings"] = 512;
+  const auto other = folder_.write("short.json", dump_json(config)).string();
+  ServerProcess server(arguments({"--hf-config-path", other}));
+  ASSERT_TRUE(server.serves()) << server.output();
+  EXPECT_EQ(http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"], 512);
+  EXPECT_THAT(refusal({"--hf-config-path", "/no/such/file"}, 1), HasSubstr("/no/such/file"));
+}
+
+TEST_F(Start, FormatsOfModels) {
+  EXPECT_GT(output_tokens({"--load-format", "safetensors", "--max-model-len", "64"}), 0);
+  EXPECT_THAT(refusal({"--load-format", "gguf"}, 1), HasSubstr("--load-format: "));
+  std::filesystem::remove(model_ + "/model.safetensors");
+  EXPECT_THAT(refusal({}, 1), HasSubstr("model.safetensors"));
+  EXPECT_GT(output_tokens({"--load-format", "dummy", "--max-model-len", "64"}), 0);
+  EXPECT_THAT(refusal({"--load-format", "pt"}, 2), HasSubstr("--load-format"));
+}
+
+}  // namespace
+}  // namespace octet::testing
