@@ -59,7 +59,7 @@ struct Tie {
 constexpr Tie kTies[] = {{"chat.content parts", "82", 0.13}};
 
 // Routes that are not replayed here.
-constexpr std::array<std::string_view, 2> kLeftOut = {"responses", "messages"};
+constexpr std::array<std::string_view, 0> kLeftOut = {};
 
 const Deviation* deviation_of(std::string_view name) {
   const auto* found = std::ranges::find(kDeviations, name, &Deviation::name);

@@ -132,6 +132,7 @@ void parse_sampling(JsonFields& fields, const formats::GenerationDefaults& defau
     fields.fail_value("temperature", fmt::format("temperature must be between 0 and 1, got {}", *temperature));
   }
   parse_filters(fields, defaults, request.sampling);
+  request.sampling.controls.repetition_penalty = defaults.repetition_penalty.value_or(1.0F);
   parse_stop_strings(fields, "stop_sequences", request.sampling);
 }
 

@@ -161,7 +161,7 @@ ApiResult<ResponseRequest> parse_response_request(const Json& body, const format
   check_unbuilt(fields);
   parse_filters(fields, defaults, generation.sampling);
   parse_stops(fields, generation.sampling);
-  parse_controls(fields, generation.sampling);
+  parse_controls(fields, defaults, generation.sampling);
   parse_length(fields, request);
   parse_input(fields, request);
   parse_text(fields, request.echo);
