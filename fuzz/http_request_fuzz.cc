@@ -28,7 +28,7 @@ octet::server::HttpResponse parsed(ApiKind kind, const std::string& body) {
   if (!json) return octet::server::error_response(json.error());
   auto request = octet::server::parse_generation_request(kind, *std::move(json), {});
   if (!request) return octet::server::error_response(request.error());
-  OCTET_CHECK(kind == ApiKind::kChat ? !request->messages.empty() : !request->prompts.empty());
+  OCTET_CHECK(kind == ApiKind::kChat ? !request->chat.messages.empty() : !request->prompts.empty());
   OCTET_CHECK(request->choices >= 1 && request->sampling.temperature >= 0 && request->sampling.top_p > 0);
   return {};
 }
@@ -46,7 +46,7 @@ octet::server::Router make_router() {
 }
 
 void check_answer(const octet::server::HttpResponse& response) {
-  if (response.status == 200) return;
+  if (response.status < 400) return;
   auto envelope = octet::parse_json(response.body);
   OCTET_CHECK(envelope && envelope->contains("error") && (*envelope)["error"]["message"].is_string());
 }
