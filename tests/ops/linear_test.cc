@@ -52,8 +52,8 @@ struct LinearCase {
       float highest = 0;
       for (int i = 0; i < 32; ++i) highest = std::max(highest, std::fabs(static_cast<float>(values[block + i])));
       for (int i = 0; i < 32; ++i) {
-        const float quant = highest > 0 ? std::rint(static_cast<float>(values[block + i]) * (16256.0f / highest)) : 0;
-        values[block + i] = double{highest / 16256.0f} * quant;
+        const float quant = highest > 0 ? std::rint(static_cast<float>(values[block + i]) * (32767.0f / highest)) : 0;
+        values[block + i] = double{highest / 32767.0f} * quant;
       }
     }
     return values;
