@@ -47,11 +47,7 @@ void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int6
   for (std::int64_t i = 0; i < count; ++i) {
     const PanelRecord<const std::byte> record(format, panel, (k + i) / kBlock);
     const int input = static_cast<int>((k + i) % kBlock);
-    for (int lane = 0; lane < kPanel; ++lane) {
-      const float scale = panel_scale(format, record, input * format.splits() / kBlock, lane);
-      const float minimum = format.has_minimum() ? panel_minimum(format, record, lane) : 0.0f;
-      out[i * kPanel + lane] = scale * static_cast<float>(panel_code(format, record, input, lane)) + minimum;
-    }
+    for (int lane = 0; lane < kPanel; ++lane) out[i * kPanel + lane] = panel_value(format, record, input, lane);
   }
 }
 
@@ -125,20 +121,21 @@ void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t in
 // A record's codes and scales for all lanes.
 struct WideRecord {
   std::int32_t codes[kBlock][kPanel];
-  float scales[2][kPanel], minima[kPanel];
+  float scales[2][kPanel], minima[2][kPanel];
 
   WideRecord(const BlockPanel& format, const PanelRecord<const std::byte>& record) {
     for (int lane = 0; lane < kPanel; ++lane) {
       for (int k = 0; k < kBlock; ++k) codes[k][lane] = panel_code(format, record, k, lane);
       for (int split = 0; split < format.splits(); ++split) {
         scales[split][lane] = panel_scale(format, record, split, lane);
+        minima[split][lane] = format.has_minimum() ? panel_minimum(format, record, split, lane) : 0.0f;
       }
-      minima[lane] = format.has_minimum() ? panel_minimum(format, record, lane) : 0.0f;
     }
   }
 };
 
-void add_record(const BlockPanel& format, const WideRecord& weights, const ActivationBlock& in, int row, float* totals) {
+void add_record(const BlockPanel& format, const WideRecord& weights, const ActivationBlock& in, int row,
+                float* totals) {
   const int inputs = kBlock / format.splits();
   for (int split = 0; split < format.splits(); ++split) {
     std::int32_t sums[kPanel] = {};
@@ -151,7 +148,11 @@ void add_record(const BlockPanel& format, const WideRecord& weights, const Activ
     }
   }
   if (!format.has_minimum()) return;
-  for (int lane = 0; lane < kPanel; ++lane) totals[lane] += weights.minima[lane] * in.scaled_sum[row];
+  for (int split = 0; split < format.splits(); ++split) {
+    const float sum =
+        format.splits() == 1 ? in.scaled_sum[row] : in.scale[row] * static_cast<float>(in.sums[split][row]);
+    for (int lane = 0; lane < kPanel; ++lane) totals[lane] += weights.minima[split][lane] * sum;
+  }
 }
 
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
@@ -161,7 +162,8 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
   for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
     const WideRecord weights(format, PanelRecord<const std::byte>(format, panel, block));
     for (std::int64_t row = 0; row < rows; ++row) {
-      add_record(format, weights, in[block * in_stride + row / kTile], static_cast<int>(row % kTile), acc + row * kPanel);
+      add_record(format, weights, in[block * in_stride + row / kTile], static_cast<int>(row % kTile),
+                 acc + row * kPanel);
     }
   }
 }

@@ -55,7 +55,7 @@ PackedLinear::PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const
       for (std::int64_t panel = begin; panel < end; ++panel) {
         const std::int64_t row = panel * kPanel;
         const StoredRows rows{weight.as<const std::byte>() + row * row_bytes, row_bytes,
-                            static_cast<int>(std::min<std::int64_t>(kPanel, segment.outputs - row))};
+                              static_cast<int>(std::min<std::int64_t>(kPanel, segment.outputs - row))};
         pack_panel(segment.type, rows, inputs_, out + panel * segment.panel_bytes);
       }
     });
@@ -94,11 +94,7 @@ void PackedLinear::read_row(std::int64_t output, float* out) const {
   const BlockPanel format = block_panel(type);
   for (std::int64_t index = 0; index < inputs_ / kBlock; ++index) {
     const PanelRecord<const std::byte> record(format, panel, index);
-    const float minimum = format.has_minimum() ? panel_minimum(format, record, lane) : 0.0f;
-    for (int k = 0; k < kBlock; ++k) {
-      const float scale = panel_scale(format, record, k * format.splits() / kBlock, lane);
-      out[index * kBlock + k] = scale * static_cast<float>(panel_code(format, record, k, lane)) + minimum;
-    }
+    for (int k = 0; k < kBlock; ++k) out[index * kBlock + k] = panel_value(format, record, k, lane);
   }
 }
 

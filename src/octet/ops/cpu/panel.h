@@ -3,8 +3,8 @@
 // Float types: [inputs][16] values. BF16 keeps lane j and lane j + 8 in one 32-bit word, so that a shift and a mask
 // widen it.
 //
-// Block types: one record per 32 inputs, [codes][high bits][scales], each a multiple of 32 bytes; formats with scales of
-// scales have one header before every 8 records. Codes come in pairs of inputs, as 16-bit multiply-add takes them:
+// Block types: one record per 32 inputs, [codes][high bits][scales], each a multiple of 32 bytes; formats with scales
+// of scales have one header before every 8 records. Codes come in pairs of inputs, as 16-bit multiply-add takes them:
 //   8-bit   [16 pairs][16 lanes][2] bytes, signed
 //   4-bit   [4][16 lanes][2] 16-bit words: word q holds the codes of pairs 4q to 4q + 3, lowest first
 //   high bits of wider codes: [1 or 2][16 lanes][2] words, 1 or 2 bits of each of 16 or 8 pairs, lowest first
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "octet/tensor/code_values.h"
 #include "octet/tensor/dtype.h"
 
 // Functions that files of several instruction sets share must leave no copy behind: the linker keeps one for all.
@@ -20,35 +21,60 @@
 
 namespace octet::ops::cpu {
 
-constexpr int kPanel = 16;           // outputs of a panel
-constexpr int kBlock = 32;           // inputs of a record
-constexpr int kPairs = kBlock / 2;   // of inputs, in a record
-constexpr int kSuperBlock = 8;       // records that share a header
-constexpr int kTile = 6;             // rows of activations that the integer kernels take at once
+constexpr int kPanel = 16;          // outputs of a panel
+constexpr int kBlock = 32;          // inputs of a record
+constexpr int kPairs = kBlock / 2;  // of inputs, in a record
+constexpr int kHeaderRecords = 8;   // records that share a header
+constexpr int kTile = 6;            // rows of activations that the integer kernels take at once
 
 enum class PanelScales : std::uint8_t {
-  kHalf,         // F16 [16]
-  kHalfMinimum,  // F16 scales [16], F16 minima [16]
-  kSuper,        // bytes [16] of scales and [16] of minima; header: F16 [16] that multiply the scales, F16 [16] the minima
-  kSuperSplit,   // signed bytes [2][16], one scale per 16 inputs; header: F16 [16]
+  kHalf,               // F16 [16]
+  kHalfMinimum,        // F16 scales [16], F16 minima [16]
+  kSuperMinimum,       // bytes [16] of scales, [16] of minima; header: F16 [16] that multiply the scales, F16 [16] the
+                       // minima
+  kSuperSplit,         // signed bytes [2][16], one scale per 16 inputs; header: F16 [16]
+  kSuperSplitMinimum,  // bytes [2][16] of scales, [2][16] of minima; header as kSuperMinimum
 };
 
-// value = scale * (code - zero) + minimum
+// What codes of a table stand for, raised by kTableZero so that they are unsigned.
+constexpr int kTableZero = 128;
+struct CodeTable {
+  std::uint8_t values[16];
+};
+constexpr CodeTable raised(const signed char (&values)[16]) {
+  CodeTable table{};
+  for (int i = 0; i < 16; ++i) table.values[i] = static_cast<std::uint8_t>(values[i] + kTableZero);
+  return table;
+}
+inline constexpr CodeTable kIq4Table = raised(kIq4Values);
+// Bit 3 is the sign; the rest counts the magnitudes of the grid's points.
+inline constexpr CodeTable kIq3sTable = raised({1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15});
+inline constexpr CodeTable kIq2sTable = raised({8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43, 0, 0, 0, 0, 0});
+
+// value = scale * (code - zero) + minimum, where a table's code is what the table makes of it.
 struct BlockPanel {
   int low_bits = 0, high_bits = 0;  // of a code
   int zero = 0;
   PanelScales scales = PanelScales::kHalf;
+  const CodeTable* table = nullptr;  // of four-bit codes
+  float unit = 1;                    // of a header's scales
 
-  constexpr bool has_minimum() const { return scales == PanelScales::kHalfMinimum || scales == PanelScales::kSuper; }
-  constexpr int splits() const { return scales == PanelScales::kSuperSplit ? 2 : 1; }  // scales of a lane in a record
+  constexpr bool has_minimum() const {
+    return scales == PanelScales::kHalfMinimum || scales == PanelScales::kSuperMinimum ||
+           scales == PanelScales::kSuperSplitMinimum;
+  }
+  constexpr bool has_header() const { return scales != PanelScales::kHalf && scales != PanelScales::kHalfMinimum; }
+  // Scales of a lane in a record.
+  constexpr int splits() const {
+    return scales == PanelScales::kSuperSplit || scales == PanelScales::kSuperSplitMinimum ? 2 : 1;
+  }
   constexpr std::int64_t code_bytes() const { return kPanel * kBlock * low_bits / 8; }
   constexpr std::int64_t high_bytes() const { return kPanel * kBlock * high_bits / 8; }
-  constexpr std::int64_t scale_bytes() const { return scales == PanelScales::kHalfMinimum ? 4 * kPanel : 2 * kPanel; }
-  constexpr std::int64_t record_bytes() const { return code_bytes() + high_bytes() + scale_bytes(); }
-  constexpr std::int64_t header_bytes() const {
-    if (scales == PanelScales::kSuper) return 4 * kPanel;
-    return scales == PanelScales::kSuperSplit ? 2 * kPanel : 0;
+  constexpr std::int64_t scale_bytes() const {
+    return kPanel * (has_header() ? 1 : 2) * splits() * (has_minimum() ? 2 : 1);
   }
+  constexpr std::int64_t record_bytes() const { return code_bytes() + high_bytes() + scale_bytes(); }
+  constexpr std::int64_t header_bytes() const { return has_header() ? 2 * kPanel * (has_minimum() ? 2 : 1) : 0; }
 };
 
 OCTET_PANEL_INLINE constexpr BlockPanel block_panel(DType type) {
@@ -59,6 +85,29 @@ OCTET_PANEL_INLINE constexpr BlockPanel block_panel(DType type) {
       return {.low_bits = 4, .zero = 8};
     case DType::kQ4_1:
       return {.low_bits = 4, .scales = PanelScales::kHalfMinimum};
+    case DType::kQ5_0:
+      return {.low_bits = 4, .high_bits = 1, .zero = 16};
+    case DType::kQ5_1:
+      return {.low_bits = 4, .high_bits = 1, .scales = PanelScales::kHalfMinimum};
+    case DType::kQ2_K:
+      return {.low_bits = 4, .scales = PanelScales::kSuperSplitMinimum};
+    case DType::kQ3_K:
+      return {.low_bits = 4, .zero = 4, .scales = PanelScales::kSuperSplit};
+    case DType::kQ4_K:
+      return {.low_bits = 4, .scales = PanelScales::kSuperMinimum};
+    case DType::kQ5_K:
+      return {.low_bits = 4, .high_bits = 1, .scales = PanelScales::kSuperMinimum};
+    case DType::kQ6_K:
+      return {.low_bits = 4, .high_bits = 2, .zero = 32, .scales = PanelScales::kSuperSplit};
+    case DType::kIQ4_NL:
+      return {.low_bits = 4, .zero = kTableZero, .table = &kIq4Table};
+    case DType::kIQ4_XS:
+      return {.low_bits = 4, .zero = kTableZero, .scales = PanelScales::kSuperSplit, .table = &kIq4Table};
+    case DType::kIQ3_S:
+      return {.low_bits = 4, .zero = kTableZero, .scales = PanelScales::kSuperSplit, .table = &kIq3sTable};
+    case DType::kIQ2_S:
+      return {
+          .low_bits = 4, .zero = kTableZero, .scales = PanelScales::kSuperSplit, .table = &kIq2sTable, .unit = 0.125f};
     default:
       return {};
   }
@@ -71,7 +120,7 @@ OCTET_PANEL_INLINE constexpr bool is_float_type(DType type) {
 
 // Bytes from one record of a block type's panel to a later one: records of a header stand behind it.
 OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel, std::int64_t record) {
-  const std::int64_t headers = panel.header_bytes() == 0 ? 0 : record / kSuperBlock + 1;
+  const std::int64_t headers = panel.header_bytes() == 0 ? 0 : record / kHeaderRecords + 1;
   return record * panel.record_bytes() + headers * panel.header_bytes();
 }
 
@@ -79,7 +128,7 @@ OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel,
 OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t inputs) {
   const BlockPanel panel = block_panel(type);
   const std::int64_t records = inputs / kBlock;
-  const std::int64_t headers = (records + kSuperBlock - 1) / kSuperBlock;
+  const std::int64_t headers = (records + kHeaderRecords - 1) / kHeaderRecords;
   const std::int64_t bytes = is_block_type(type) ? records * panel.record_bytes() + headers * panel.header_bytes()
                                                  : inputs * kPanel * (type == DType::kF32 ? 4 : 2);
   return (bytes + 63) / 64 * 64;
@@ -100,11 +149,11 @@ struct PanelRecord {
       : codes(panel + record_offset(format, record)),
         high(codes + format.code_bytes()),
         scales(high + format.high_bytes()),
-        header(panel + record_offset(format, record / kSuperBlock * kSuperBlock) - format.header_bytes()) {}
+        header(panel + record_offset(format, record / kHeaderRecords * kHeaderRecords) - format.header_bytes()) {}
 };
 
-// Activations are quantised to integers of at most kActivationLimit in size: value = scale * quant, per row and block of
-// 32 inputs. A tile with fewer than kTile rows leaves the rest undefined.
+// Activations are quantised to integers of at most kActivationLimit in size: value = scale * quant, per row and block
+// of 32 inputs. A tile with fewer than kTile rows leaves the rest undefined.
 constexpr int kActivationLimit = 32767;
 struct alignas(32) ActivationBlock {
   std::int16_t quants[kPairs][kTile][2];

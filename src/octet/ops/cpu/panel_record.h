@@ -20,30 +20,36 @@ inline int panel_code(const BlockPanel& format, const PanelRecord<const std::byt
   int code = (panel_half(record.codes, pair / 4 * row + at) >> (pair % 4 * 4)) & 15;
   if (format.high_bits == 1) code |= ((panel_half(record.high, at) >> pair) & 1) << 4;
   if (format.high_bits == 2) code |= ((panel_half(record.high, pair / 8 * row + at) >> (pair % 8 * 2)) & 3) << 4;
+  if (format.table != nullptr) code = format.table->values[code];
   return code - format.zero;
+}
+
+// A byte of a record's scales, by what it multiplies.
+inline float panel_factor(const BlockPanel& format, const PanelRecord<const std::byte>& record, int row, int lane) {
+  const std::byte factor = record.scales[row * kPanel + lane];
+  return format.has_minimum() ? static_cast<float>(static_cast<std::uint8_t>(factor))
+                              : static_cast<float>(static_cast<std::int8_t>(factor));
 }
 
 // Of inputs 16 * split on, where a record has two scales.
 inline float panel_scale(const BlockPanel& format, const PanelRecord<const std::byte>& record, int split, int lane) {
-  switch (format.scales) {
-    case PanelScales::kSuper:
-      return widen_f16(panel_half(record.header, lane)) *
-             static_cast<float>(static_cast<std::uint8_t>(record.scales[lane]));
-    case PanelScales::kSuperSplit:
-      return widen_f16(panel_half(record.header, lane)) *
-             static_cast<float>(static_cast<std::int8_t>(record.scales[split * kPanel + lane]));
-    default:
-      return widen_f16(panel_half(record.scales, lane));
-  }
+  if (!format.has_header()) return widen_f16(panel_half(record.scales, lane));
+  return widen_f16(panel_half(record.header, lane)) * format.unit * panel_factor(format, record, split, lane);
 }
 
 // Of a format that has minima.
-inline float panel_minimum(const BlockPanel& format, const PanelRecord<const std::byte>& record, int lane) {
-  if (format.scales == PanelScales::kSuper) {
-    return widen_f16(panel_half(record.header, kPanel + lane)) *
-           static_cast<float>(static_cast<std::uint8_t>(record.scales[kPanel + lane]));
-  }
-  return widen_f16(panel_half(record.scales, kPanel + lane));
+inline float panel_minimum(const BlockPanel& format, const PanelRecord<const std::byte>& record, int split, int lane) {
+  if (!format.has_header()) return widen_f16(panel_half(record.scales, kPanel + lane));
+  return widen_f16(panel_half(record.header, kPanel + lane)) *
+         panel_factor(format, record, format.splits() + split, lane);
+}
+
+// Input k of the record, as its format decodes it.
+inline float panel_value(const BlockPanel& format, const PanelRecord<const std::byte>& record, int k, int lane) {
+  const int split = k * format.splits() / kBlock;
+  const float product =
+      panel_scale(format, record, split, lane) * static_cast<float>(panel_code(format, record, k, lane));
+  return format.has_minimum() ? product + panel_minimum(format, record, split, lane) : product;
 }
 
 }  // namespace octet::ops::cpu
