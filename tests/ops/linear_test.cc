@@ -176,6 +176,23 @@ TEST(Linear, BitsDoNotDependOnRowsOrThreads) {
   }
 }
 
+// Each output is the same chain in both sets, so that a model answers alike on either machine.
+TEST(Linear, WiderVectorsGiveTheSameBits) {
+  if (make_cpu_backend(1, "avx512") == nullptr) return;  // nothing to compare on this machine
+  Random random(11);
+  Machine narrow("avx2", 1), wide("avx512", 2);
+  for (DType type : linear_types()) {
+    for (Activations activations : {Activations::kFloat32, Activations::kDefault}) {
+      LinearCase test(random, {{type, 70}}, whole_blocks(type, 160), 27, true);
+      const std::unique_ptr<Linear> first = test.pack(narrow, activations), second = test.pack(wide, activations);
+      for (std::int64_t rows : {1, 2, 3, 4, 5, 12, 13, 27}) {
+        EXPECT_TRUE(same_bits(test.run(narrow, *first, 0, rows), test.run(wide, *second, 0, rows)))
+            << label(type) << ", " << rows << " rows";
+      }
+    }
+  }
+}
+
 // Normally distributed weights rounded to the nearest code of their block, as the formats' writers do. Returns the mean
 // square of the rounding over that of the weights.
 double round_normal_weights(Random& random, StoredMatrix& matrix) {
@@ -303,6 +320,16 @@ TEST(Pack, CountsItsBytes) {
   LinearCase test(random, {{DType::kQ4_1, 160}}, 576, 1, false);
   // 20 bytes for 32 values, as the file has it.
   EXPECT_EQ(test.pack(machine, Activations::kDefault)->bytes(), 160 * 576 / 32 * 20);
+  EXPECT_EQ(machine.backend->packed_bytes(DType::kQ4_1, 160, 576), 160 * 576 / 32 * 20);
+  for (DType type : linear_types()) {
+    LinearCase odd(random, {{type, 70}}, whole_blocks(type, 64), 1, false);
+    const std::int64_t bytes = odd.pack(machine, Activations::kDefault)->bytes();
+    EXPECT_EQ(machine.backend->packed_bytes(type, 70, odd.inputs), bytes) << label(type);
+  }
+  // What others read fast is kept about as narrow as the file has it.
+  for (DType type : {DType::kQ5_0, DType::kQ5_1, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+    EXPECT_LE(machine.backend->packed_bytes(type, 64, 4096), bytes_of(type, 64 * 4096) * 103 / 100) << label(type);
+  }
   EXPECT_FALSE(machine.backend->can_pack(DType::kMXFP4));
   for (DType type : linear_types()) EXPECT_TRUE(machine.backend->can_pack(type));
 }
