@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tests/ops/op_test.h"
@@ -242,7 +244,7 @@ TEST(Linear, QuantisedActivationsAddNoMoreThanTheFormat) {
         error += std::pow(double{rounded[i]} - wide[i], 2);
         power += std::pow(double{wide[i]}, 2);
       }
-      RecordProperty(isa + "_" + label(type), std::to_string(error / power) + " beside " + std::to_string(format));
+      RecordProperty(isa + "_" + label(type), fmt::format("{:.2e} beside {:.2e}", error / power, format));
       EXPECT_GT(error / power, 1e-10) << isa << " " << label(type);  // they are rounded
       EXPECT_LT(error / power, format * 0.01) << isa << " " << label(type);
     }
