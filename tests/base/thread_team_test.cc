@@ -2,20 +2,66 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace octet {
 namespace {
 
-TEST(ThreadTeam, RunsEveryMemberOnce) {
+TEST(ThreadTeam, EveryMemberJoinsAtMostOnce) {
   for (int threads : {1, 2, 4}) {
     ThreadTeam team(threads);
-    std::vector<int> calls(threads, 0);
     for (int round = 0; round < 1000; ++round) {
-      team.run([&](int member) { ++calls[member]; });
+      std::vector<int> calls(threads, 0);
+      team.share([&](int member) { ++calls[member]; });
+      EXPECT_EQ(calls[0], 1);
+      for (int count : calls) EXPECT_LE(count, 1);
     }
-    for (int count : calls) EXPECT_EQ(count, 1000);
   }
+}
+
+TEST(ThreadTeam, MembersComeWhileThereIsWork) {
+  ThreadTeam team(4);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> here{0};
+    team.share([&](int) {
+      ++here;
+      while (here.load() < 4) std::this_thread::yield();
+    });
+    EXPECT_EQ(here.load(), 4);
+  }
+}
+
+TEST(ThreadTeam, SleepingMembersAreWoken) {
+  ThreadTeam team(3);
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20));  // long enough for all to sleep; the result needs no clock
+    std::atomic<int> here{0};
+    team.share([&](int) {
+      ++here;
+      while (here.load() < 3) std::this_thread::yield();
+    });
+    EXPECT_EQ(here.load(), 3);
+  }
+}
+
+// One chunk lasts until all others are done, so the caller must have done those.
+TEST(ThreadTeam, OthersTakeTheWorkOfAMemberThatIsHeldUp) {
+  ThreadTeam team(2);
+  std::atomic<bool> held{false}, release{false};
+  std::atomic<int> done{0};
+  team.parallel_for(64, 1, [&](int member, std::int64_t, std::int64_t) {
+    if (member == 1 && !held.exchange(true)) {
+      while (!release.load()) std::this_thread::yield();
+    }
+    while (member == 0 && !held.load()) std::this_thread::yield();
+    if (++done == 63) release = true;
+  });
+  EXPECT_EQ(done.load(), 64);
 }
 
 TEST(ThreadTeam, ParallelForCoversEveryIndexOnce) {

@@ -30,8 +30,8 @@ Scores score(std::vector<float> logits, std::int64_t vocabulary, std::vector<std
   scores.ranks.resize(rows.size());
   scores.top_tokens.resize(static_cast<std::size_t>(count * top));
   scores.top_logprobs.resize(static_cast<std::size_t>(count * top));
-  logprob_rows(
-      team, make_view(logits.data(), DType::kF32, {static_cast<std::int64_t>(logits.size()) / vocabulary, vocabulary}),
+  Sampler(team).logprobs(
+      make_view(logits.data(), DType::kF32, {static_cast<std::int64_t>(logits.size()) / vocabulary, vocabulary}),
       {.rows = make_view(rows.data(), DType::kI32, {count}),
        .tokens = make_view(tokens.data(), DType::kI32, {count}),
        .logprobs = make_view(scores.logprobs.data(), DType::kF32, {count}),
@@ -100,12 +100,12 @@ std::int32_t sample_edited(std::vector<float> logits, std::vector<LogitEdit> edi
   const std::vector<float> before = logits;
   std::vector<SamplingRow> rows{row};
   std::vector<std::int32_t> tokens(1), first{0};
-  sample_rows(team, make_view(logits.data(), DType::kF32, {1, static_cast<std::int64_t>(logits.size())}),
-              {.logits_rows = make_view(first.data(), DType::kI32, {1}),
-               .rows = make_view(rows.data(), DType::kU8, {1, std::int64_t{sizeof(SamplingRow)}}),
-               .edits = make_view(edits.data(), DType::kU8,
-                                  {static_cast<std::int64_t>(edits.size()), std::int64_t{sizeof(LogitEdit)}}),
-               .tokens = make_view(tokens.data(), DType::kI32, {1})});
+  Sampler(team).sample(make_view(logits.data(), DType::kF32, {1, static_cast<std::int64_t>(logits.size())}),
+                       {.logits_rows = make_view(first.data(), DType::kI32, {1}),
+                        .rows = make_view(rows.data(), DType::kU8, {1, std::int64_t{sizeof(SamplingRow)}}),
+                        .edits = make_view(edits.data(), DType::kU8,
+                                           {static_cast<std::int64_t>(edits.size()), std::int64_t{sizeof(LogitEdit)}}),
+                        .tokens = make_view(tokens.data(), DType::kI32, {1})});
   EXPECT_EQ(logits, before);  // what others read stays
   return tokens[0];
 }

@@ -25,8 +25,8 @@ std::vector<std::int32_t> sample(ThreadTeam& team, std::vector<float>& logits, s
       .rows = make_view(rows.data(), DType::kU8, {count, std::int64_t{sizeof(SamplingRow)}}),
       .tokens = make_view(tokens.data(), DType::kI32, {count}),
   };
-  sample_rows(team, make_view(logits.data(), DType::kF32, {count, static_cast<std::int64_t>(logits.size()) / count}),
-              batch);
+  Sampler(team).sample(make_view(logits.data(), DType::kF32, {count, static_cast<std::int64_t>(logits.size()) / count}),
+                       batch);
   return tokens;
 }
 std::int32_t sample_one(std::vector<float> logits, const SamplingRow& row) {

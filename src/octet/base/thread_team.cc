@@ -4,6 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -12,8 +14,13 @@
 namespace octet {
 namespace {
 
-// Long enough to bridge the gap between two ops of a step, short enough not to fight a neighbour for the core.
-constexpr int kSpins = 2000;
+using Clock = std::chrono::steady_clock;
+
+// A member that waits keeps its core for the gap between two ops, then offers it to whoever shares the core, then
+// sleeps, which lets the system move a member here that lost its own core.
+constexpr auto kHold = std::chrono::microseconds(10);
+constexpr auto kOffer = std::chrono::microseconds(60);
+constexpr int kRelaxes = 16;  // between two looks at the clock
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -23,41 +30,70 @@ inline void relax() {
 #endif
 }
 
-// Returns when value differs from old: spins briefly, then sleeps on the futex behind std::atomic::wait.
-std::uint32_t wait_while_equal(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (std::uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
-    relax();
+// Returns the first value for which done(value) holds.
+template <typename Done>
+std::uint64_t wait_until(const std::atomic<std::uint64_t>& word, Done done) {
+  std::uint64_t now = word.load(std::memory_order_acquire);
+  if (done(now)) return now;
+  const Clock::time_point begin = Clock::now();
+  for (Clock::duration waited{}; waited < kOffer; waited = Clock::now() - begin) {
+    if (waited >= kHold) sched_yield();
+    for (int i = 0; i < kRelaxes; ++i) {
+      relax();
+      now = word.load(std::memory_order_acquire);
+      if (done(now)) return now;
+    }
   }
   for (;;) {
-    value.wait(old, std::memory_order_acquire);
-    if (std::uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
+    word.wait(now, std::memory_order_acquire);
+    now = word.load(std::memory_order_acquire);
+    if (done(now)) return now;
   }
 }
+
+// The state of the team in one word: the number of the job, whether members may still join it, and how many have.
+constexpr std::uint64_t kJoined = 1;
+constexpr std::uint64_t kJoinedMask = 0xffff;
+constexpr std::uint64_t kOpen = std::uint64_t{1} << 16;
+constexpr std::uint64_t kStop = std::uint64_t{1} << 17;
+constexpr std::uint64_t kJob = std::uint64_t{1} << 18;
+
+std::uint64_t job_of(std::uint64_t state) { return state / kJob; }
 
 }  // namespace
 
 struct ThreadTeam::Shared {
-  alignas(64) std::atomic<std::uint32_t> epoch{0};    // one job per value
-  alignas(64) std::atomic<std::uint32_t> pending{0};  // members still in the job
-  alignas(64) std::atomic<std::int64_t> next{0};      // parallel_for: first index not taken
-  const FunctionRef<void(int)>* body = nullptr;
-  bool stop = false;
+  alignas(64) std::atomic<std::uint64_t> state{0};
+  alignas(64) std::atomic<std::int64_t> next{0};  // parallel_for: first index not taken
+  const FunctionRef<void(int)>* body = nullptr;   // of the job that is open or still has members in it
   std::vector<std::thread> threads;
+
+  void serve(int member);
 };
 
+void ThreadTeam::Shared::serve(int member) {
+  std::uint64_t last = 0;  // the job that this member had part in, or missed
+  for (;;) {
+    std::uint64_t now =
+        wait_until(state, [&](std::uint64_t value) { return (value & kStop) != 0 || job_of(value) != last; });
+    if ((now & kStop) != 0) return;
+    last = job_of(now);
+    bool joined = false;
+    while (!joined && (now & kOpen) != 0 && job_of(now) == last) {
+      joined = state.compare_exchange_weak(now, now + kJoined, std::memory_order_acq_rel, std::memory_order_acquire);
+    }
+    if (!joined) continue;
+    (*body)(member);
+    const std::uint64_t before = state.fetch_sub(kJoined, std::memory_order_acq_rel);
+    // Members of a closed job wake the caller, which may sleep, when the last of them leaves.
+    if ((before & kOpen) == 0 && (before & kJoinedMask) == 1) state.notify_all();
+  }
+}
+
 ThreadTeam::ThreadTeam(int threads, std::span<const int> cores) : shared_(std::make_unique<Shared>()), size_(threads) {
-  OCTET_CHECK(threads >= 1);
+  OCTET_CHECK(threads >= 1 && threads < static_cast<int>(kJoinedMask));
   for (int member = 1; member < threads; ++member) {
-    shared_->threads.emplace_back([shared = shared_.get(), member] {
-      std::uint32_t seen = 0;
-      for (;;) {
-        seen = wait_while_equal(shared->epoch, seen);
-        if (shared->stop) return;
-        (*shared->body)(member);
-        if (shared->pending.fetch_sub(1, std::memory_order_acq_rel) == 1) shared->pending.notify_one();
-      }
-    });
+    shared_->threads.emplace_back([shared = shared_.get(), member] { shared->serve(member); });
     if (static_cast<std::size_t>(member) < cores.size()) {
       cpu_set_t set;
       CPU_ZERO(&set);
@@ -69,22 +105,22 @@ ThreadTeam::ThreadTeam(int threads, std::span<const int> cores) : shared_(std::m
 }
 
 ThreadTeam::~ThreadTeam() {
-  shared_->stop = true;
-  shared_->epoch.fetch_add(1, std::memory_order_release);
-  shared_->epoch.notify_all();
+  shared_->state.fetch_or(kStop, std::memory_order_release);
+  shared_->state.notify_all();
   for (auto& thread : shared_->threads) thread.join();
 }
 
-void ThreadTeam::run(FunctionRef<void(int)> body) {
+void ThreadTeam::share(FunctionRef<void(int)> body) {
   if (size_ == 1) return body(0);
+  std::atomic<std::uint64_t>& state = shared_->state;
   shared_->body = &body;
-  shared_->pending.store(static_cast<std::uint32_t>(size_ - 1), std::memory_order_relaxed);
-  shared_->epoch.fetch_add(1, std::memory_order_release);
-  shared_->epoch.notify_all();
+  const std::uint64_t job = job_of(state.load(std::memory_order_relaxed)) + 1;
+  state.store(job * kJob + kOpen, std::memory_order_release);
+  state.notify_all();
   body(0);
-  for (std::uint32_t left = shared_->pending.load(std::memory_order_acquire); left != 0;) {
-    left = wait_while_equal(shared_->pending, left);
-  }
+  const std::uint64_t closed = state.fetch_and(~kOpen, std::memory_order_acq_rel);
+  if ((closed & kJoinedMask) == 0) return;
+  wait_until(state, [](std::uint64_t value) { return (value & kJoinedMask) == 0; });
 }
 
 void ThreadTeam::parallel_for(std::int64_t count, std::int64_t grain,
@@ -94,7 +130,7 @@ void ThreadTeam::parallel_for(std::int64_t count, std::int64_t grain,
   if (size_ == 1 || count <= grain) return body(0, 0, count);
   std::atomic<std::int64_t>& next = shared_->next;
   next.store(0, std::memory_order_relaxed);
-  run([&](int member) {
+  share([&](int member) {
     for (;;) {
       std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
       if (begin >= count) return;

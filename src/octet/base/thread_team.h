@@ -1,6 +1,8 @@
 // A fixed team of threads for loops inside one op. The caller is member 0; a job allocates nothing.
+//
+// Made for machines where others compute, too: nobody waits for a member that has not begun, since the others take its
+// work; and a member that waits soon lets go of its core, so that one that lost its own can have it.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,9 +21,10 @@ class ThreadTeam {
 
   int size() const { return size_; }
 
-  // Calls body(member) once on every member and returns when all are done. One caller at a time; not from inside a
-  // body.
-  void run(FunctionRef<void(int member)> body);
+  // Calls body(0) here, and body(member) once on every other member that gets to it before body(0) has returned;
+  // returns when all calls have. So the calls must share the work out among themselves. One caller at a time; not from
+  // inside a body.
+  void share(FunctionRef<void(int member)> body);
 
   // Splits [0, count) into chunks of `grain` that members take as they become free: body(member, begin, end).
   void parallel_for(std::int64_t count, std::int64_t grain,

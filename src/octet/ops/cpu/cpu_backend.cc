@@ -9,7 +9,6 @@
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/linear.h"
 #include "octet/ops/cpu/packed_linear.h"
-#include "octet/ops/cpu/sampling.h"
 #include "octet/ops/cpu/stream.h"
 
 namespace octet::ops {
@@ -103,10 +102,10 @@ class CpuBackend final : public Backend {
   }
 
   void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) override {
-    sample_rows(on_cpu(stream).team(), logits, batch);
+    on_cpu(stream).sampler().sample(logits, batch);
   }
   void logprobs(Stream& stream, TensorView logits, const LogprobBatch& batch) override {
-    logprob_rows(on_cpu(stream).team(), logits, batch);
+    on_cpu(stream).sampler().logprobs(logits, batch);
   }
 
  private:

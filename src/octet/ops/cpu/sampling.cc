@@ -1,7 +1,6 @@
 #include "octet/ops/cpu/sampling.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -15,12 +14,14 @@ namespace octet::ops {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kMaxBlock = 64;   // logits per entry of Scratch::block_max
+constexpr std::int64_t kMaxBlock = 64;   // logits per entry of SamplingScratch::block_max
 constexpr std::int64_t kSumBlock = 256;  // weights per partial sum of the draw
 constexpr int kLanes = 8;                // chains of additions inside a partial sum
 
-// One thread's working memory, for vocabularies up to `capacity`.
-struct Scratch {
+}  // namespace
+
+// For vocabularies up to `capacity`.
+struct SamplingScratch {
   std::int64_t capacity = 0;
   std::unique_ptr<float[]> block_max, edited, logits, weights;
   std::unique_ptr<double[]> sums;
@@ -40,10 +41,7 @@ struct Scratch {
   }
 };
 
-Scratch& thread_scratch() {
-  thread_local Scratch scratch;
-  return scratch;
-}
+namespace {
 
 // e^x for x <= 0, 0 below the normal range, exactly 1 at 0. Written to be vectorised; relative error below 2e-7.
 // Range reduction and coefficients after Cephes' expf.
@@ -107,7 +105,7 @@ std::int32_t first_of_largest(const float* logits, std::int64_t count, const flo
 
 // The smallest key among the k largest logits. Block maxima give a bound that most logits fail at once: where there
 // are k blocks, the k-th largest of their maxima is at most the k-th largest logit.
-std::uint64_t top_k_threshold(const float* logits, std::int64_t count, std::int64_t k, Scratch& scratch) {
+std::uint64_t top_k_threshold(const float* logits, std::int64_t count, std::int64_t k, SamplingScratch& scratch) {
   std::int64_t blocks = (count + kMaxBlock - 1) / kMaxBlock;
   float bound = -kInfinity;
   if (k <= blocks) {
@@ -127,7 +125,7 @@ std::uint64_t top_k_threshold(const float* logits, std::int64_t count, std::int6
 }
 
 // Copies the logits that reach the threshold into scratch.logits and their ids, ascending, into scratch.ids.
-std::int64_t gather(const float* logits, std::int64_t count, std::uint64_t threshold, Scratch& scratch) {
+std::int64_t gather(const float* logits, std::int64_t count, std::uint64_t threshold, SamplingScratch& scratch) {
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     if (logits[i] > -kInfinity && logit_key(logits[i], i) >= threshold) {
@@ -170,7 +168,7 @@ double block_sums(const float* weights, std::int64_t count, double* sums) {
 
 // Zeroes all weights outside the nucleus: the largest weights, of which each is kept while those before it sum to less
 // than top_p of the total. Halves the candidates until one is left, the last of the nucleus.
-void keep_top_p(float* weights, std::int64_t count, float top_p, double total, Scratch& scratch) {
+void keep_top_p(float* weights, std::int64_t count, float top_p, double total, SamplingScratch& scratch) {
   double wanted = std::max(0.0, static_cast<double>(top_p)) * total;
   // All weights below this bound together are less than what lies outside the nucleus.
   auto bound = static_cast<float>((total - wanted) / static_cast<double>(count));
@@ -218,7 +216,7 @@ std::int64_t draw(const float* weights, std::int64_t count, const double* sums, 
   return chosen;
 }
 
-std::int32_t sample_row(const float* logits, std::int64_t count, const SamplingRow& row, Scratch& scratch) {
+std::int32_t sample_row(const float* logits, std::int64_t count, const SamplingRow& row, SamplingScratch& scratch) {
   float* maxima = scratch.block_max.get();
   block_maxima(logits, count, maxima);
   float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
@@ -245,7 +243,7 @@ std::int32_t sample_row(const float* logits, std::int64_t count, const SamplingR
 
 // The row's logits with its edits, in scratch.edited.
 const float* edit(const float* logits, std::int64_t count, const SamplingRow& row, const LogitEdit* edits,
-                  Scratch& scratch) {
+                  SamplingScratch& scratch) {
   float* edited = scratch.edited.get();
   if (row.only_edited != 0) {
     std::fill_n(edited, count, -kInfinity);
@@ -263,7 +261,7 @@ const float* edit(const float* logits, std::int64_t count, const SamplingRow& ro
 }
 
 // log(sum of e^(logits - largest)), the sum in an order that depends on nothing but the count.
-double log_sum(const float* logits, std::int64_t count, float largest, Scratch& scratch) {
+double log_sum(const float* logits, std::int64_t count, float largest, SamplingScratch& scratch) {
   softmax_weights(logits, count, largest, 1.0f, 0.0f, scratch.weights.get());
   return std::log(block_sums(scratch.weights.get(), count, scratch.sums.get()));
 }
@@ -271,7 +269,7 @@ double log_sum(const float* logits, std::int64_t count, float largest, Scratch& 
 // The likeliest tokens of a row, best first, with their log-probabilities. Fewer than asked for where others are NaN or
 // -infinity: the rest repeats id 0.
 void list_top(const float* logits, std::int64_t count, double log_total, std::int64_t top, std::int32_t* tokens,
-              float* logprobs, Scratch& scratch) {
+              float* logprobs, SamplingScratch& scratch) {
   std::fill_n(tokens, top, 0);
   std::fill_n(logprobs, top, -kInfinity);
   if (top == 0) return;
@@ -286,7 +284,7 @@ void list_top(const float* logits, std::int64_t count, double log_total, std::in
 }
 
 void score_row(const float* logits, std::int64_t count, const LogprobBatch& batch, std::int64_t index,
-               Scratch& scratch) {
+               SamplingScratch& scratch) {
   float* maxima = scratch.block_max.get();
   block_maxima(logits, count, maxima);
   const float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
@@ -311,26 +309,27 @@ void score_row(const float* logits, std::int64_t count, const LogprobBatch& batc
   *rank = static_cast<std::int32_t>(std::count_if(logits, logits + count, [&](float x) { return x >= asked; }));
 }
 
-// Runs work(scratch, i) for i in [0, count) on the team. Every member takes part, so that all of them have their
-// scratch after the first call.
+}  // namespace
+
+Sampler::Sampler(ThreadTeam& team)
+    : team_(team), scratch_(std::make_unique<SamplingScratch[]>(static_cast<std::size_t>(team.size()))) {}
+Sampler::~Sampler() = default;
+
+// Runs work(scratch, i) for i in [0, count) on the team.
 template <typename Work>
-void share_rows(ThreadTeam& team, std::int64_t count, std::int64_t vocabulary, const Work& work) {
-  std::atomic<std::int64_t> next{0};
-  team.run([&](int) {
-    Scratch& scratch = thread_scratch();
-    scratch.reserve(vocabulary);
-    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) work(scratch, i);
+void Sampler::share_rows(std::int64_t count, std::int64_t vocabulary, const Work& work) {
+  for (int member = 0; member < team_.size(); ++member) scratch_[static_cast<std::size_t>(member)].reserve(vocabulary);
+  team_.parallel_for(count, 1, [&](int member, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) work(scratch_[static_cast<std::size_t>(member)], i);
   });
 }
 
-}  // namespace
-
-void sample_rows(ThreadTeam& team, TensorView logits, const SamplingBatch& batch) {
+void Sampler::sample(TensorView logits, const SamplingBatch& batch) {
   const std::int64_t rows = batch.rows.dims[0], vocabulary = logits.dims[1];
   OCTET_CHECK(logits.dtype == DType::kF32 && vocabulary >= 1 && logits.strides[1] == 1);
   OCTET_CHECK(batch.tokens.dims[0] == rows && batch.logits_rows.dims[0] == rows);
   const auto* edits = static_cast<const LogitEdit*>(batch.edits.data);
-  share_rows(team, rows, vocabulary, [&](Scratch& scratch, std::int64_t i) {
+  share_rows(rows, vocabulary, [&](SamplingScratch& scratch, std::int64_t i) {
     SamplingRow row;
     std::memcpy(&row, batch.rows.row<std::uint8_t>(i), sizeof row);
     const std::int32_t logits_row = *batch.logits_rows.row<std::int32_t>(i);
@@ -341,10 +340,10 @@ void sample_rows(ThreadTeam& team, TensorView logits, const SamplingBatch& batch
   });
 }
 
-void logprob_rows(ThreadTeam& team, TensorView logits, const LogprobBatch& batch) {
+void Sampler::logprobs(TensorView logits, const LogprobBatch& batch) {
   const std::int64_t vocabulary = logits.dims[1];
   OCTET_CHECK(logits.dtype == DType::kF32 && logits.strides[1] == 1 && batch.top_tokens.dims[1] <= vocabulary);
-  share_rows(team, batch.rows.dims[0], vocabulary, [&](Scratch& scratch, std::int64_t i) {
+  share_rows(batch.rows.dims[0], vocabulary, [&](SamplingScratch& scratch, std::int64_t i) {
     const std::int32_t row = *batch.rows.row<std::int32_t>(i);
     OCTET_CHECK(row >= 0 && row < logits.dims[0]);
     score_row(logits.row<float>(row), vocabulary, batch, i, scratch);

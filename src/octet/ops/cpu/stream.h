@@ -5,6 +5,7 @@
 
 #include "octet/base/thread_team.h"
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/sampling.h"
 #include "octet/tensor/tensor.h"
 
 namespace octet::ops::cpu {
@@ -25,10 +26,11 @@ class Scratch {
 
 class CpuStream final : public Stream {
  public:
-  explicit CpuStream(int threads) : team_(threads) {}
+  explicit CpuStream(int threads) : team_(threads), sampler_(team_) {}
   void synchronize() override {}
 
   ThreadTeam& team() { return team_; }
+  Sampler& sampler() { return sampler_; }
   Scratch& activations() { return activations_; }  // quantised rows of a linear layer
   Scratch& tiles() { return tiles_; }              // what attention divides among threads
   Scratch& partials() { return partials_; }        // splits of attention that wait to be merged
@@ -45,6 +47,7 @@ class CpuStream final : public Stream {
 
  private:
   ThreadTeam team_;
+  Sampler sampler_;
   Scratch activations_, tiles_, partials_, members_;
 };
 
