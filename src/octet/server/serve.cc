@@ -159,19 +159,12 @@ class Lifetime {
         service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
         api_(service_, options.api),
         front_(router_, options.front),
-        log_(
-            options.api.log, router_,
-            [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-              return front_.handle(std::move(request), waker);
-            },
-            service_) {
+        log_(options.api.log, router_, front_, service_) {
     api_.add_routes(router_);
   }
 
   int run(const ReplicaLoader& load) {
-    auto bound = HttpServer::bind(options_.http, [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-      return log_.handle(std::move(request), waker);
-    });
+    auto bound = HttpServer::bind(options_.http, log_);
     if (!bound) {
       fmt::print(stderr, "octet serve: {}\n", bound.error().message);
       return 1;
