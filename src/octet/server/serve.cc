@@ -131,10 +131,6 @@ std::string client_url(std::string url) {
 
 void announce(const ServeOptions& options, const HttpServer& http, const Service& service) {
   const engine::Replica& replica = *service.model()->replica;
-  if (replica.generation.repetition_penalty.value_or(1.0F) != 1.0F) {
-    log_warning("the model's generation settings ask for repetition_penalty {}, which this server does not apply",
-                *replica.generation.repetition_penalty);
-  }
   std::string urls;
   for (const std::string& url : http.urls()) urls += (urls.empty() ? "" : ", ") + url;
   fmt::print(
