@@ -147,6 +147,11 @@ TEST(RequestLog, SilencesAndProbes) {
   EXPECT_THAT(silent, HasSubstr("GET /nowhere 404"));
   const std::string all = logged(with({.answers = true, .probes = true}), LogFormat::kText, act);
   EXPECT_THAT(all, HasSubstr("GET /health 200"));
+  TestServerOptions loading = with({.answers = true});
+  loading.load = false;
+  EXPECT_THAT(logged(std::move(loading), LogFormat::kText,
+                     [](TestServer& server) { EXPECT_EQ(server.get("/ready").status, 503); }),
+              IsEmpty());
   const std::string forged =
       logged(with({.answers = true}), LogFormat::kText, [](TestServer& server) { server.get("/a%0AI%20b%1B%5B2J"); });
   EXPECT_THAT(forged, HasSubstr("GET /a?I b?[2J 404"));

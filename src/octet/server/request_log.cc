@@ -171,7 +171,8 @@ void RequestLog::ended(const Line& line, int status, const RequestSummary* summa
 }
 
 void RequestLog::write(const Line& line, int status, const RequestSummary* summary) const {
-  if (is_probe(line.path) && status < 400 && !options_.probes) return;
+  // 503 is how /ready answers while a model loads, once a second or so.
+  if (is_probe(line.path) && (status < 400 || status == 503) && !options_.probes) return;
   if (std::ranges::find(options_.silent_paths, line.path) != options_.silent_paths.end()) return;
   const LogLevel level = level_of(status);
   if (!log_enabled(level)) return;

@@ -24,7 +24,7 @@ struct PreparedRequest;
 
 struct RequestLogOptions {
   bool answers = false;                   // a line per request that ends
-  bool probes = false;                    // also where a probe or a scrape succeeded
+  bool probes = false;                    // also where a probe or a scrape succeeded, or said 503
   std::vector<std::string> silent_paths;  // no lines about these
   bool errors = false;                    // a line with the message of each error answer
   bool requests = false;                  // a line per request that was taken in, with its prompt
