@@ -83,7 +83,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_until_ready(process, port, log):
+def wait_until_ready(process, url, log):
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -91,7 +91,7 @@ def wait_until_ready(process, port, log):
             last = log.read().decode(errors="replace").strip().splitlines()[-1:]
             raise Failed(f"the server ended with status {process.returncode}: {''.join(last)}")
         with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=5) as answer:
                 if answer.status == 200:
                     return
         time.sleep(0.1)
@@ -99,11 +99,11 @@ def wait_until_ready(process, port, log):
 
 
 @contextlib.contextmanager
-def serving(command, port):
+def serving(command, url):
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=subprocess.STDOUT)
         try:
-            wait_until_ready(process, port, log)
+            wait_until_ready(process, url, log)
             yield
         finally:
             process.send_signal(signal.SIGTERM)
@@ -159,8 +159,8 @@ class System:
         """{"value": ...} and what else a row tells, or {"failed": ...}. Missing and Failed say why there is none."""
         if row in SERVER_ROWS:
             port = free_port()
-            api = "octet" if self.octet else "llama"
-            with serving(self.server_command(row, model, port), port):
+            api, probe = ("octet", "ready") if self.octet else ("llama", "health")
+            with serving(self.server_command(row, model, port), f"http://127.0.0.1:{port}/{probe}"):
                 ask = http_load.load if row == "server" else http_load.cached_prefix
                 return ask(api, port, vocabulary, seed=seed)
         output = run(self.command(row, model))

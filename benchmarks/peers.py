@@ -87,7 +87,8 @@ def cell(result):
 
 def table(model, rows, names):
     """Markdown."""
-    lines = [f"| {model} | " + " | ".join(names) + " | Octet / better peer | limit | share of it |", "|---" * (len(names) + 4) + "|"]
+    heads = [model, *names, "Octet / better peer", "limit", "share of it"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name, row in rows.items():
         cells = [cell(row["systems"][system]) if system in row["systems"] else "-" for system in names]
         against = f"{row['ratio']:.2f} ({row['better']})" if row["ratio"] else "-"
@@ -116,7 +117,8 @@ def measure_row(row, model, header, systems, repeats):
                     result["failures"] += 1
             result["rounds"].append(told)
             result["values"].append(told.get("value"))
-            print(f"  {row} round {round_number + 1}: {system.name} {told.get('value') or result['why']}", file=sys.stderr)
+            outcome = told.get("value") or result["why"]
+            print(f"  {row}, round {round_number + 1}, {system.name}: {outcome}", file=sys.stderr)
     for result in results.values():
         whole = [told for told in result["rounds"] if "value" in told]
         result["more"] = {key: statistics.median(told[key] for told in whole) for key in (whole[0] if whole else {})}
@@ -159,7 +161,7 @@ def parse_arguments():
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="rounds (default: 5)")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="of every program (default: 2)")
     parser.add_argument("--step-rows", type=int, default=512, metavar="N",
-                        help="tokens of a step of model_bench (default: 512, as llama-bench's); the server chooses its own")
+                        help="tokens of a step of model_bench (default: 512, as llama-bench's); octet serve chooses")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write every round to this file")
     args = parser.parse_args()
     for row in args.rows:
@@ -200,8 +202,9 @@ def main():
         result = measure_model(model, args, systems)
         result["load_before"] = before
         told["models"].append(result)
-        arithmetic = ", ".join(f"{one['name']} {one['gops']:.0f} GOP/s" for one in result["limits"].get("arithmetic", []))
-        print(f"\nreads {result['limits']['read_gbs']:.1f} GB/s; {arithmetic}; load {before:.1f} before this model\n")
+        found = [f"reads {result['limits']['read_gbs']:.1f} GB/s"]
+        found += [f"{one['name']} {one['gops']:.0f} GOP/s" for one in result["limits"].get("arithmetic", [])]
+        print(f"\n{'; '.join(found)}; load {before:.1f} before this model\n")
         print(table(model.name, result["rows"], names), flush=True)
         if args.json:
             args.json.write_text(json.dumps(told, indent=1), encoding="utf-8")

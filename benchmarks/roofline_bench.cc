@@ -295,6 +295,11 @@ int run(int argc, char** argv) {
   };
   FlagTable table("roofline_bench", "what decoding makes of the machine's limits", flags);
   if (const auto status = parse_command(table, argc, argv)) return *status;
+  for (const std::string& part : words_of(settings.only)) {
+    if (part == "limits" || part == "linear" || part == "attention") continue;
+    fmt::print(stderr, "roofline_bench: --only {}: limits, linear or attention\n", part);
+    return 2;
+  }
   return Roofline(settings).run() ? 0 : 1;
 }
 

@@ -135,12 +135,14 @@ class Figures(unittest.TestCase):
         self.assertIsNone(peers.ratio([None], [1]))
 
     def test_better_peer(self):
-        rounds = {"octet": [9, 9, 9], "llama.cpp": [1, 5, 2], "ik_llama.cpp": [3, 3, 3], "ik_llama.cpp -rtr": [None] * 3}
+        rounds = {"octet": [9, 9, 9], "llama.cpp": [1, 5, 2], "ik_llama.cpp": [3, 3, 3],
+                  "ik_llama.cpp -rtr": [None] * 3}
         self.assertEqual(peers.better_peer(rounds), "ik_llama.cpp")
         self.assertIsNone(peers.better_peer({"octet": [9]}))
 
     def test_limit(self):
-        header = Header({}, [Tensor("token_embd.weight", "Q8_0", 1000, 1000), Tensor("blk.0.ffn_up.weight", "Q8_0", 1000, 1000)])
+        header = Header({}, [Tensor("token_embd.weight", "Q8_0", 1000, 1000),
+                             Tensor("blk.0.ffn_up.weight", "Q8_0", 1000, 1000)])
         limits = {"read_gbs": 2e-6, "arithmetic": [{"integer": True, "gops": 1e-4}, {"integer": False, "gops": 1}]}
         self.assertEqual(peers.limit("decode", header, limits), {"rate": 1.0, "of": "reads"})  # 2,000 bytes, tied
         self.assertEqual(peers.limit("streams16", header, limits), {"rate": 16.0, "of": "reads"})
@@ -162,7 +164,8 @@ class Figures(unittest.TestCase):
                            "llama.cpp": {"values": [None], "why": "missing: x", "more": {}}},
                "ratio": 1.25, "better": "llama.cpp", "limit": {"rate": 3.0, "of": "reads"}, "share": 0.5}
         text = peers.table("m", {"decode": row}, ["octet", "llama.cpp"]).splitlines()[2]
-        self.assertEqual(text, "| decode | 1.5 (1 to 2), p90 TTFT 0.25 s | missing: x | 1.25 (llama.cpp) | 3 (reads) | 50 % |")
+        self.assertEqual(
+            text, "| decode | 1.5 (1 to 2), p90 TTFT 0.25 s | missing: x | 1.25 (llama.cpp) | 3 (reads) | 50 % |")
 
     def test_gguf(self):
         string = lambda text: struct.pack("<Q", len(text)) + text.encode()
@@ -189,7 +192,8 @@ class Answering(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         tokens = min(7, body.get("n_predict") or body.get("max_tokens"))
-        events = [{"content": "a", "stop": False}] * tokens + [{"content": "", "stop": True, "tokens_predicted": tokens}]
+        events = [{"content": "a", "stop": False}] * tokens
+        events.append({"content": "", "stop": True, "tokens_predicted": tokens})
         if self.path == "/v1/completions":
             events = [{"choices": [{"text": "a"}], "usage": None}] * tokens
             events.append({"choices": [], "usage": {"completion_tokens": tokens}})
