@@ -14,7 +14,7 @@ rows
 
 The ratio is the median of the rounds' ratios. ik_llama.cpp runs with and without -rtr; both are shown, the better
 counts. The limit is that of weights read, or of multiply-adds, whichever comes first; attention is not counted. A peer
-that is missing is reported as missing. Needs an otherwise idle machine: the load is printed.
+that is missing is reported as missing. Needs an otherwise idle machine: what other programs took is told.
 
 example
   benchmarks/peers.py --llama ~/llama.cpp/build --ik ~/ik_llama.cpp/build --models a.gguf b.gguf --json result.json"""
@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import platform
+import resource
 import statistics
 import sys
 
@@ -64,6 +65,30 @@ def limit(row, header, limits):
         by["arithmetic"] = max(peaks) * 1e9 / operations
     what = min(by, key=by.get)
     return {"rate": by[what], "of": what}
+
+
+class Neighbours:
+    """How much of the machine went to anything but this script and the programs that it ran to their end."""
+
+    def __enter__(self):
+        self.before = self.read()
+        return self
+
+    def __exit__(self, *error):
+        everyone, own, total = (after - before for before, after in zip(self.before, self.read()))
+        self.share = max(0.0, everyone - own) / total if total > 0 else 0.0
+
+    @staticmethod
+    def read():
+        """Seconds of all cores: busy, or taken by the host; of this script and its programs; in all."""
+        try:
+            first = pathlib.Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0]
+        except OSError:
+            return 0.0, 0.0, 0.0
+        ticks = [int(word) / os.sysconf("SC_CLK_TCK") for word in first.split()[1:9]]
+        idle = ticks[3] + ticks[4]
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(ticks) - idle, sum(one.ru_utime + one.ru_stime for one in used), sum(ticks)
 
 
 def show(value, digits=3):
@@ -107,7 +132,9 @@ def measure_row(row, model, header, systems, repeats):
             told = {}
             if result["failures"] < 2:
                 try:
-                    told = system.measure(row, model, header.vocabulary, round_number)
+                    with Neighbours() as neighbours:
+                        told = system.measure(row, model, header.vocabulary, round_number)
+                    told["neighbours"] = neighbours.share
                     if "failed" in told:
                         raise Failed(f"{told['failed']} of {told['of']} requests failed: {told['why']}")
                 except Missing as error:
@@ -206,6 +233,11 @@ def main():
         found += [f"{one['name']} {one['gops']:.0f} GOP/s" for one in result["limits"].get("arithmetic", [])]
         print(f"\n{'; '.join(found)}; load {before:.1f} before this model\n")
         print(table(model.name, result["rows"], names), flush=True)
+        taken = [found["more"]["neighbours"] for row in result["rows"].values() for found in row["systems"].values()
+                 if found["more"]]
+        if taken and max(taken) > 0.05:
+            print(f"\nOther programs took {100 * min(taken):.0f} to {100 * max(taken):.0f} % of the cores: "
+                  "not a measurement of these alone.", flush=True)
         if args.json:
             args.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
 

@@ -20,28 +20,31 @@ import peer_programs  # noqa: E402
 import peers  # noqa: E402
 from gguf_header import Header, Tensor, read_header  # noqa: E402
 
+# As printed, some fields left out.
 LLAMA_BENCH = """[
   {
     "build_commit": "unknown",
-    "model_type": "llama ?B Q4_1",
-    "n_prompt": 512,
-    "n_gen": 0,
-    "avg_ns": 2273312345,
+    "backends": "CPU",
+    "model_type": "llama 256M Q4_0",
+    "n_prompt": 0,
+    "n_gen": 8,
+    "avg_ns": 38448000000,
     "stddev_ns": 0,
     "avg_ts": 225.222016,
     "stddev_ts": 0.000000,
-    "samples_ns": [ 2273312345 ],
+    "samples_ns": [ 38448000000 ],
     "samples_ts": [ 225.222 ]
   }
 ]
 """
 BATCHED_BENCH = """
-main: n_kv_max = 768, n_batch = 2048, n_ubatch = 512, flash_attn = -1, is_pp_shared = 0, n_threads = 2
+llama_batched_bench: n_kv_max = 1024, n_batch = 2048, n_ubatch = 512, flash_attn = -1, is_pp_shared = 0, n_threads = 2
 
 |    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |
 |-------|--------|------|--------|----------|----------|----------|----------|----------|----------|
-|   128 |     64 |    4 |    768 |    2.207 |   231.98 |    2.341 |   109.37 |    4.548 |   168.87 |
-|   128 |     64 |   16 |   3072 |    9.900 |   206.87 |    6.649 |   154.01 |   16.549 |   185.63 |
+|    16 |      8 |    4 |     96 |   25.608 |     2.50 |    1.948 |   109.37 |   27.556 |     3.48 |
+|    16 |      8 |   16 |    384 |   25.608 |    10.00 |    1.948 |   154.01 |   27.556 |    13.93 |
+
 """
 
 
@@ -115,6 +118,7 @@ class Programs(unittest.TestCase):
             sys.stderr = stderr
         self.assertEqual(log.read_text(encoding="utf-8").split(), ["ours", "theirs"] * 3)
         self.assertEqual(found["octet"]["values"], [450] * 3)
+        self.assertTrue(all(0 <= told["neighbours"] <= 1 for told in found["octet"]["rounds"]))
         self.assertEqual(found["llama.cpp"]["values"], [225.222016] * 3)
         self.assertEqual(found["ik_llama.cpp"]["values"], [None] * 3)
         self.assertIn("missing: llama-bench is not in", peers.cell(found["ik_llama.cpp"]))
