@@ -99,7 +99,7 @@ def cell(result):
     """One system's part of a row."""
     values = [value for value in result["values"] if value is not None]
     if not values:
-        return result["why"] or "-"
+        return result["why"].split(":")[0] or "-"
     middle, least, most = spread(values)
     text = f"{show(middle)} ({show(least)} to {show(most)})"
     told = result["more"]
@@ -107,7 +107,7 @@ def cell(result):
         text += f", p90 TTFT {show(told['ttft_p90'])} s"
     if "cached" in told:
         text += f", {show(1e3 * told['cold'])} to {show(1e3 * told['cached'])} ms"
-    return text + (f"; {result['why']}" if result["why"] else "")
+    return text + (" (not every round)" if result["why"] else "")
 
 
 def table(model, rows, names):
@@ -220,7 +220,7 @@ def main():
         args.models = [pathlib.Path(pulled.strip().splitlines()[-1])]
     names = [system.name for system in systems]
     told = {"processor": processor(), "threads": args.threads, "repeats": args.repeats, "models": []}
-    print(f"{told['processor']}, {args.threads} threads, median of {args.repeats} (least to most)")
+    print(f"{told['processor']}, {args.threads} thread{'s' if args.threads > 1 else ''}, median of {args.repeats} (least to most)")
     for peer, folder in (("llama.cpp", args.llama), ("ik_llama.cpp", args.ik)):
         if not folder:
             print(f"{peer}: missing (no folder was given)")
@@ -233,6 +233,9 @@ def main():
         found += [f"{one['name']} {one['gops']:.0f} GOP/s" for one in result["limits"].get("arithmetic", [])]
         print(f"\n{'; '.join(found)}; load {before:.1f} before this model\n")
         print(table(model.name, result["rows"], names), flush=True)
+        for why in sorted({f"{name}: {found['why']}" for row in result["rows"].values()
+                           for name, found in row["systems"].items() if found["why"]}):
+            print(f"\n{why}", flush=True)
         taken = [found["more"]["neighbours"] for row in result["rows"].values() for found in row["systems"].values()
                  if found["more"]]
         if taken and max(taken) > 0.05:

@@ -121,7 +121,8 @@ class Programs(unittest.TestCase):
         self.assertTrue(all(0 <= told["neighbours"] <= 1 for told in found["octet"]["rounds"]))
         self.assertEqual(found["llama.cpp"]["values"], [225.222016] * 3)
         self.assertEqual(found["ik_llama.cpp"]["values"], [None] * 3)
-        self.assertIn("missing: llama-bench is not in", peers.cell(found["ik_llama.cpp"]))
+        self.assertIn("missing: llama-bench is not in", found["ik_llama.cpp"]["why"])
+        self.assertEqual(peers.cell(found["ik_llama.cpp"]), "missing")
 
     def test_command_line(self):
         run = lambda *words: subprocess.run([sys.executable, ROOT / "benchmarks/peers.py", *words], capture_output=True,
@@ -169,7 +170,7 @@ class Figures(unittest.TestCase):
                "ratio": 1.25, "better": "llama.cpp", "limit": {"rate": 3.0, "of": "reads"}, "share": 0.5}
         text = peers.table("m", {"decode": row}, ["octet", "llama.cpp"]).splitlines()[2]
         self.assertEqual(
-            text, "| decode | 1.5 (1 to 2), p90 TTFT 0.25 s | missing: x | 1.25 (llama.cpp) | 3 (reads) | 50 % |")
+            text, "| decode | 1.5 (1 to 2), p90 TTFT 0.25 s | missing | 1.25 (llama.cpp) | 3 (reads) | 50 % |")
 
     def test_gguf(self):
         string = lambda text: struct.pack("<Q", len(text)) + text.encode()
