@@ -110,6 +110,8 @@ function(octet_tests)
   # tools/setup.sh test makes the environment with the clients.
   add_test(NAME page COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/chat_page_test.py $<TARGET_FILE:octet>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME benchmarks COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/benchmarks/peers_test.py
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   foreach(client openai anthropic langchain)
     add_test(NAME e2e_${client}
       COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/${client}_client_test.py $<TARGET_FILE:octet>
