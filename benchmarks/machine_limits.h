@@ -41,7 +41,9 @@ class ReadBandwidth {
     const auto* from = buffer_.data<const std::uint64_t>();
     const std::int64_t part = words / team_.size() / kStep * kStep;
     const auto start = std::chrono::steady_clock::now();
-    team_.run([&](int member) { keep(read(from + member * part, part)); });
+    team_.parallel_for(team_.size(), 1, [&](int, std::int64_t begin, std::int64_t end) {
+      keep(read(from + begin * part, (end - begin) * part));
+    });
     return 1e-9 * static_cast<double>(part * team_.size()) * sizeof(std::uint64_t) / seconds_since(start);
   }
 
@@ -155,10 +157,12 @@ inline std::vector<Arithmetic> known_arithmetic() {
 
 // GOP/s of all threads together.
 inline double measure_arithmetic(ThreadTeam& team, const Arithmetic& arithmetic) {
-  constexpr std::int64_t kRounds = 4'000'000;
+  constexpr std::int64_t kRounds = 40'000, kTasks = 200;
   const auto start = std::chrono::steady_clock::now();
-  team.run([&](int) { arithmetic.rounds(kRounds); });
-  return 1e-9 * static_cast<double>(kRounds * team.size()) * arithmetic.operations / seconds_since(start);
+  team.parallel_for(kTasks, 1, [&](int, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) arithmetic.rounds(kRounds);
+  });
+  return 1e-9 * static_cast<double>(kRounds * kTasks) * arithmetic.operations / seconds_since(start);
 }
 
 }  // namespace octet::bench
