@@ -288,6 +288,7 @@ std::string dtype_name(const std::string& name) {
 octet::FlagTable serve_flag_table(ServeFlags& flags) {
   octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
   table.add(server_flags(flags));
+  table.add(answer_flag_rows(flags.answers));
   table.add(surface_flag_rows(flags.surface));
   table.add(engine_flags(flags));
   table.add(layout_flags(flags));
@@ -306,6 +307,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   octet::server::ServeOptions options;
   OCTET_TRY_VOID(apply_surface_flags(f.surface, options));
   OCTET_TRY_VOID(apply_log_flags(f.log, options));
+  apply_answer_flags(f.answers, options);
   options.http.host = f.host;
   options.http.port = static_cast<std::uint16_t>(f.port);
   options.http.unix_path = f.uds.value_or("");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/octet/answer_flags.h"
 #include "apps/octet/load_flags.h"
 #include "apps/octet/log_flags.h"
 #include "apps/octet/surface_flags.h"
@@ -30,6 +31,7 @@ struct ServeFlags {
   bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
   bool prompt_tokens_details = false, force_include_usage = false, return_tokens_as_ids = false, trust_template = false;
   SurfaceFlags surface;
+  AnswerFlags answers;
 };
 
 // The targets are fields of flags, which must outlive the table.

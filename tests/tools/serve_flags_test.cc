@@ -23,8 +23,6 @@ constexpr std::string_view kUnbuilt[] = {
     "--disable-sliding-window",
     "--enable-per-request-metrics",
     "--enable-tokenizer-info-endpoint",
-    "--fingerprint-mode",
-    "--fingerprint-value",
     "--hf-overrides",
     "--ignore-patterns",
     "--kv-cache-dtype",

@@ -162,6 +162,7 @@ Result<> Loader::plan() {
 
   max_rows_ = options_.max_num_batched_tokens.value_or(std::max(kMostStepRows, options_.max_num_seqs));
   OCTET_TRY(load_.dtype, compute_type(options_.dtype, replica_->config.dtype));
+  replica_->dtype = dtype_info(load_.dtype).name;
   load_.max_rows = max_rows_;
   load_.max_logits_rows = logits_rows(executor_config());
   load_.block_size = options_.block_size;

@@ -53,6 +53,7 @@ struct Replica {
   std::int64_t weight_bytes = 0, kv_bytes = 0;
   double memory_share = 0;         // as in ReplicaOptions
   std::string backend;             // "cpu/avx2, 2 threads"
+  std::string dtype;               // of activations and of the KV cache
   std::unique_ptr<Engine> engine;  // declared last: it uses the tokenizer
 };
 

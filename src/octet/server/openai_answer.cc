@@ -11,8 +11,6 @@ namespace {
 
 using engine::FinishReason;
 
-constexpr std::string_view kFingerprint = "octet-" OCTET_VERSION;
-
 void append_ids(std::string& out, std::span<const text::TokenId> ids) {
   out += '[';
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -184,8 +182,8 @@ std::string AnswerBuilder::whole() {
       completion_choice(out, i, choice);
     }
   }
-  fmt::format_to(std::back_inserter(out), "],\"service_tier\":null,\"system_fingerprint\":\"{}\",\"usage\":{}",
-                 kFingerprint, usage());
+  fmt::format_to(std::back_inserter(out), "],\"service_tier\":null,\"system_fingerprint\":{},\"usage\":{}",
+                 format_.fingerprint, usage());
   if (chat) {
     out += ",\"prompt_logprobs\":";
     append_prompt(out, choices_.front());

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "octet/server/fingerprint.h"
 #include "octet/server/openai_reply.h"
 #include "octet/server/openai_request.h"
 #include "octet/server/request_log.h"
@@ -15,6 +16,7 @@ struct ApiOptions {
   bool force_include_usage = false;    // streams end with usage, asked or not
   bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
   int workers = 2;                     // threads for JSON, templates and tokenizing
+  FingerprintOptions fingerprint;
   TemplateOptions templates;
   RequestLogOptions log;
   bool engine_metrics = true;  // /metrics tells the engine's figures

@@ -1,0 +1,31 @@
+#include "apps/octet/answer_flags.h"
+
+using octet::Flag;
+
+std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
+  constexpr std::string_view group = "answers";
+  return {
+      {.names = "--fingerprint-mode",
+       .group = group,
+       .target = &f.fingerprint_mode,
+       .help =
+           "system_fingerprint of answers: version, back end, type and a hash of the configuration; version and hash; "
+           "--fingerprint-value; or null",
+       .choices = "full,hash,custom,none"},
+      {.names = "--fingerprint-value",
+       .group = group,
+       .target = &f.fingerprint_value,
+       .help = "system_fingerprint with --fingerprint-mode custom",
+       .fallback = "null"},
+  };
+}
+
+void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& options) {
+  using Mode = octet::server::FingerprintOptions::Mode;
+  octet::server::FingerprintOptions& fingerprint = options.api.fingerprint;
+  fingerprint.mode = f.fingerprint_mode == "hash"     ? Mode::kHash
+                     : f.fingerprint_mode == "custom" ? Mode::kCustom
+                     : f.fingerprint_mode == "none"   ? Mode::kNone
+                                                      : Mode::kFull;
+  fingerprint.value = f.fingerprint_value;
+}

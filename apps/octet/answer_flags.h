@@ -1,0 +1,18 @@
+// The flags of `octet serve` about what stands in answers and how streams are sent.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octet/base/error.h"
+#include "octet/base/flags.h"
+#include "octet/server/serve.h"
+
+struct AnswerFlags {
+  std::string fingerprint_mode = "full";
+  std::optional<std::string> fingerprint_value;
+};
+
+std::vector<octet::Flag> answer_flag_rows(AnswerFlags& flags);
+void apply_answer_flags(const AnswerFlags& flags, octet::server::ServeOptions& options);
