@@ -17,6 +17,10 @@ std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
        .target = &f.fingerprint_value,
        .help = "system_fingerprint with --fingerprint-mode custom",
        .fallback = "null"},
+      {.names = "--response-role",
+       .group = group,
+       .target = &f.response_role,
+       .help = "role of a chat's answer; without add_generation_prompt it is the last message's"},
   };
 }
 
@@ -28,4 +32,5 @@ void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& optio
                      : f.fingerprint_mode == "none"   ? Mode::kNone
                                                       : Mode::kFull;
   fingerprint.value = f.fingerprint_value;
+  options.api.response_role = f.response_role;
 }

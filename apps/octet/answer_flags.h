@@ -10,7 +10,7 @@
 #include "octet/server/serve.h"
 
 struct AnswerFlags {
-  std::string fingerprint_mode = "full";
+  std::string fingerprint_mode = "full", response_role = "assistant";
   std::optional<std::string> fingerprint_value;
 };
 

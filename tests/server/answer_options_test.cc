@@ -1,4 +1,4 @@
-// What the operator decides about answers: fingerprints.
+// What the operator decides about answers: fingerprints, roles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 namespace octet::server {
 namespace {
 
+using octet::testing::HttpClient;
 using octet::testing::TestServer;
 using octet::testing::TestServerOptions;
 using ::testing::MatchesRegex;
@@ -41,6 +42,28 @@ TEST(FingerprintMode, HashFollowsTheConfiguration) {
   using Mode = FingerprintOptions::Mode;
   EXPECT_EQ(fingerprint(Mode::kHash), fingerprint(Mode::kHash));
   EXPECT_NE(fingerprint(Mode::kHash), fingerprint(Mode::kHash, {}, 1024));
+}
+
+TEST(ResponseRole, NamesWhoAnswers) {
+  TestServerOptions options;
+  options.api.response_role = "narrator";
+  TestServer server(std::move(options));
+  EXPECT_EQ(server.post("/v1/chat/completions", kChat).json()["choices"][0]["message"]["role"], "narrator");
+  HttpClient client(server.port());
+  client.post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"stream":true})");
+  ASSERT_EQ(client.read_head().status, 200);
+  const Json first = Json::parse(client.next_event().value_or("{}"), nullptr, false);
+  EXPECT_EQ(first["choices"][0]["delta"]["role"], "narrator");
+}
+
+TEST(ResponseRole, IsTheLastMessagesWhereThatGoesOn) {
+  TestServerOptions options;
+  options.api.response_role = "narrator";
+  TestServer server(std::move(options));
+  const auto reply =
+      server.post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":2,)"
+                                          R"("add_generation_prompt":false})");
+  EXPECT_EQ(reply.json()["choices"][0]["message"]["role"], "user");
 }
 
 }  // namespace

@@ -30,7 +30,6 @@ constexpr std::string_view kUnbuilt[] = {
     "--max-num-active-seqs",
     "--max-num-queued-tokens",
     "--quantization",
-    "--response-role",
     "--sse-keep-alive-interval",
     "--stream-interval",
 };

@@ -127,7 +127,9 @@ void AnswerBuilder::append_prompt(std::string& out, const Choice& choice) const 
 }
 
 void AnswerBuilder::chat_choice(std::string& out, std::int32_t index, Choice& choice) const {
-  fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"message\":{{\"role\":\"assistant\",\"content\":", index);
+  fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"message\":{{\"role\":", index);
+  append_json_string(out, format_.role);
+  out += ",\"content\":";
   append_json_string(out, choice.text);
   fmt::format_to(std::back_inserter(out),
                  ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,\"reasoning\":null}},"
@@ -207,7 +209,9 @@ void AnswerBuilder::begin(std::string& out) {
   for (std::int32_t i = 0; i < format_.choices(); ++i) {
     if (format_.kind == ApiKind::kChat) {
       open_chunk(out, i);
-      out += "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
+      out += "\"delta\":{\"role\":";
+      append_json_string(out, format_.role);
+      out += ",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
       if (format_.return_token_ids) {
         out += ",\"prompt_token_ids\":";
         append_ids(out, format_.prompt_ids.front());

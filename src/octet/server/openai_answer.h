@@ -24,6 +24,7 @@ struct AnswerFormat : AnswerFrame {
   std::int32_t logprobs = -1, prompt_logprobs = -1;    // as in SamplingParams
   bool echo_logprobs = false;                          // those of the echoed prompt come first
   bool tokens_as_ids = false;
+  std::string role = "assistant";              // of a chat's answer
   std::string fingerprint = "null";            // JSON
   const text::Tokenizer* tokenizer = nullptr;  // outlives the answer
 

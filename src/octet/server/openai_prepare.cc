@@ -176,11 +176,18 @@ class Preparation {
   GenerationRequest& request_;
 };
 
+// As in vLLM: an answer that begins no turn of its own belongs to the last message.
+std::string answer_role(const ChatPrompt& chat, const ApiOptions& options) {
+  if (chat.add_generation_prompt || chat.messages.empty()) return options.response_role;
+  return chat.messages.back()["role"].get<std::string>();
+}
+
 AnswerFormat answer_format(const GenerationRequest& request, const Service& service, const ApiOptions& options) {
   AnswerFormat format;
   format.kind = request.kind;
   static_cast<AnswerFrame&>(format) =
       answer_frame(request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", request, service);
+  if (request.kind == ApiKind::kChat) format.role = answer_role(request.chat, options);
   format.include_usage = request.include_usage || (request.stream && options.force_include_usage);
   format.continuous_usage = request.continuous_usage;
   format.return_token_ids = request.return_token_ids;

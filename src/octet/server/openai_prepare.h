@@ -17,6 +17,7 @@ struct ApiOptions {
   bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
   int workers = 2;                     // threads for JSON, templates and tokenizing
   FingerprintOptions fingerprint;
+  std::string response_role = "assistant";  // of a chat's answer
   TemplateOptions templates;
   RequestLogOptions log;
   bool engine_metrics = true;  // /metrics tells the engine's figures
