@@ -21,6 +21,10 @@ std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
        .group = group,
        .target = &f.response_role,
        .help = "role of a chat's answer; without add_generation_prompt it is the last message's"},
+      {.names = "--enable-per-request-metrics",
+       .group = group,
+       .target = &f.request_metrics,
+       .help = "answers of one choice tell their times under metrics; streams in their chunk of usage"},
   };
 }
 
@@ -33,4 +37,5 @@ void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& optio
                                                       : Mode::kFull;
   fingerprint.value = f.fingerprint_value;
   options.api.response_role = f.response_role;
+  options.api.request_metrics = f.request_metrics;
 }

@@ -148,6 +148,7 @@ Output LiveRequests::describe(const Live& live, std::int32_t index, FinishReason
   if (choice.first_token_ns != 0) {
     output.queue_ns = choice.scheduled_ns - live.submitted_ns;
     output.first_token_ns = choice.first_token_ns - live.submitted_ns;
+    output.last_token_ns = choice.last_token_ns - live.submitted_ns;
   }
   return output;
 }

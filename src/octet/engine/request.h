@@ -58,8 +58,9 @@ struct Output {
   std::vector<Logprob> prompt_logprobs;  // with the first output: of all prompt tokens but the first, where wanted
   // With every output, so that usage is right at any end:
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
-  // Nanoseconds from submit() to the sequence's place in a step, and to its first token; -1: that did not come.
-  std::int64_t queue_ns = -1, first_token_ns = -1;
+  // Nanoseconds from submit() to the sequence's place in a step, to its first token and to its last one so far; -1:
+  // that did not come.
+  std::int64_t queue_ns = -1, first_token_ns = -1, last_token_ns = -1;
 };
 // Called on the engine's thread: must not block, must not call the engine.
 using OutputSink = std::function<void(Output&&)>;

@@ -260,6 +260,7 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
     OCTET_TRY_VOID(add(std::move(ids)));
   }
   format.prompts = static_cast<std::int32_t>(prepared.requests.size());
+  format.metrics = options.request_metrics && format.choices() == 1;
   prepared.writer = std::make_unique<AnswerBuilder>(std::move(format));
   return prepared;
 }
