@@ -25,6 +25,10 @@ std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
        .group = group,
        .target = &f.request_metrics,
        .help = "answers of one choice tell their times under metrics; streams in their chunk of usage"},
+      {.names = "--enable-tokenizer-info-endpoint",
+       .group = group,
+       .target = &f.tokenizer_info,
+       .help = "GET /tokenizer_info tells tokenizer_config.json and the chat template"},
   };
 }
 
@@ -38,4 +42,5 @@ void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& optio
   fingerprint.value = f.fingerprint_value;
   options.api.response_role = f.response_role;
   options.api.request_metrics = f.request_metrics;
+  options.api.tokenizer_info = f.tokenizer_info;
 }

@@ -12,7 +12,7 @@
 struct AnswerFlags {
   std::string fingerprint_mode = "full", response_role = "assistant";
   std::optional<std::string> fingerprint_value;
-  bool request_metrics = false;
+  bool request_metrics = false, tokenizer_info = false;
 };
 
 std::vector<octet::Flag> answer_flag_rows(AnswerFlags& flags);

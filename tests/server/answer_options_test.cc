@@ -119,5 +119,18 @@ TEST(PerRequestMetrics, SeveralChoicesHaveNone) {
   EXPECT_TRUE(plain.post("/v1/chat/completions", kChat).json()["metrics"].is_null());
 }
 
+TEST(TokenizerInfoEndpoint, IsThereWhereItIsAskedFor) {
+  TestServer plain;
+  EXPECT_EQ(plain.get("/tokenizer_info").status, 404);
+  TestServerOptions options;
+  options.api.tokenizer_info = true;
+  options.load = false;
+  TestServer server(std::move(options));
+  EXPECT_EQ(server.get("/tokenizer_info").status, 503);
+  server.publish();
+  EXPECT_EQ(server.get("/tokenizer_info").status, 200);
+  EXPECT_TRUE(server.get("/tokenizer_info").json().is_object());
+}
+
 }  // namespace
 }  // namespace octet::server

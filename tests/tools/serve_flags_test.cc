@@ -21,7 +21,6 @@ constexpr std::string_view kUnbuilt[] = {
     "--async-scheduling",
     "--custom-histogram-buckets",
     "--disable-sliding-window",
-    "--enable-tokenizer-info-endpoint",
     "--hf-overrides",
     "--ignore-patterns",
     "--kv-cache-dtype",

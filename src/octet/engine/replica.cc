@@ -8,6 +8,7 @@
 #include "octet/base/log.h"
 #include "octet/engine/memory_plan.h"
 #include "octet/engine/model_executor.h"
+#include "octet/engine/tokenizer_info.h"
 #include "octet/engine/warm_up.h"
 #include "octet/formats/checkpoint.h"
 #include "octet/topology/machine.h"
@@ -148,6 +149,7 @@ Result<> Loader::open() {
   for (const auto& [name, text] : checkpoint_->text.special_tokens) replica.template_variables[name] = text;
   if (!options_.skip_tokenizer) {
     OCTET_TRY(replica.tokenizer, find_tokenizer(options_, *checkpoint_));
+    OCTET_TRY(replica.tokenizer_info, describe_tokenizer(options_, *checkpoint_));
     OCTET_TRY(replica.chat_templates, find_templates(options_, *checkpoint_, replica.template_variables));
   }
   return {};

@@ -48,6 +48,7 @@ struct Replica {
   std::unique_ptr<text::Tokenizer> tokenizer;  // null with skip_tokenizer
   text::ChatTemplates chat_templates;          // none: chat is refused with a reason
   Json template_variables = Json::object();    // bos_token and the like, for templates
+  Json tokenizer_info = Json::object();        // as describe_tokenizer() says
   std::int32_t max_model_len = 0;
   std::int64_t kv_tokens = 0;  // the pool's size
   std::int64_t weight_bytes = 0, kv_bytes = 0;

@@ -15,6 +15,7 @@ struct ApiOptions {
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
   bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
+  bool tokenizer_info = false;         // GET /tokenizer_info is there
   bool request_metrics = false;        // answers of one choice tell their times
   int workers = 2;                     // threads for JSON, templates and tokenizing
   FingerprintOptions fingerprint;
