@@ -29,6 +29,12 @@ std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
        .group = group,
        .target = &f.tokenizer_info,
        .help = "GET /tokenizer_info tells tokenizer_config.json and the chat template"},
+      {.names = "--sse-keep-alive-interval",
+       .group = group,
+       .target = &f.keep_alive_seconds,
+       .help = "seconds after which a silent stream gets a comment, so that no proxy closes it; 0: none",
+       .min = 0,
+       .max = 86400},
   };
 }
 
@@ -43,4 +49,5 @@ void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& optio
   options.api.response_role = f.response_role;
   options.api.request_metrics = f.request_metrics;
   options.api.tokenizer_info = f.tokenizer_info;
+  options.api.stream.keep_alive = std::chrono::seconds(f.keep_alive_seconds);
 }

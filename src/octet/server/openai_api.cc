@@ -80,7 +80,7 @@ RequestHandler OpenAiApi::State::generator(Prepare prepare, ErrorForm error_form
   return [this, prepare, error_form](HttpRequest&& request, const std::shared_ptr<Waker>& waker) -> Answer {
     auto model = service.admit();
     if (!model) return error_form(model.error());
-    auto reply = std::make_shared<GenerationReply>(waker, error_form, options.log);
+    auto reply = std::make_shared<GenerationReply>(waker, error_form, options.log, options.stream);
     const bool queued = post(std::move(request.body), [this, prepare, reply, model = *model](const std::string& body) {
       start(prepare, body, model, *reply);
     });

@@ -18,6 +18,7 @@ struct ApiOptions {
   bool tokenizer_info = false;         // GET /tokenizer_info is there
   bool request_metrics = false;        // answers of one choice tell their times
   int workers = 2;                     // threads for JSON, templates and tokenizing
+  StreamOptions stream;
   FingerprintOptions fingerprint;
   std::string response_role = "assistant";  // of a chat's answer
   TemplateOptions templates;

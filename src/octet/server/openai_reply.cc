@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace octet::server {
 namespace {
@@ -112,8 +113,9 @@ class GenerationReply::Mailbox {
   bool stream_ = false, open_ = false, closed_ = false;
 };
 
-GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, ErrorForm error_form, const RequestLogOptions& log)
-    : error_form_(error_form), log_(log), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
+GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, ErrorForm error_form, const RequestLogOptions& log,
+                                 const StreamOptions& stream)
+    : error_form_(error_form), log_(log), stream_(stream), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
 GenerationReply::~GenerationReply() = default;
 
 void GenerationReply::fail(const ApiError& error) { mailbox_->open(error); }
@@ -174,14 +176,11 @@ void GenerationReply::poll(ReplyPart& part) {
       writer_->add(delivery.choice, std::move(delivery.output));
       continue;
     }
-    if (!head_sent_ && !part.head) {
-      part.stream = true;
-      part.head = HttpResponse{200, "text/event-stream; charset=utf-8", {}, {{"Cache-Control", "no-cache"}}};
-      writer_->begin(part.body);
-    }
+    open_stream(part);
+    if (!std::exchange(begun_, true)) writer_->begin(part.body);
     writer_->event(part.body, delivery.choice, delivery.output);
   }
-  if (part.head) head_sent_ = true;
+  head_sent_ = head_sent_ || part.head;
   if (!writer_->complete()) return;
   ended_ = true;
   part.end = ReplyPart::End::kDone;
@@ -191,6 +190,20 @@ void GenerationReply::poll(ReplyPart& part) {
   } else {
     part.head = HttpResponse{200, "application/json", writer_->whole(), {}};
   }
+}
+
+void GenerationReply::open_stream(ReplyPart& part) {
+  if (head_sent_ || part.head) return;
+  part.stream = true;
+  part.head = HttpResponse{200, "text/event-stream; charset=utf-8", {}, {{"Cache-Control", "no-cache"}}};
+}
+
+// From here on what fails is an event, and no status.
+void GenerationReply::keep_alive(ReplyPart& part) {
+  if (!opened_ || ended_ || !writer_->frame().stream) return;
+  open_stream(part);
+  head_sent_ = true;
+  part.body += ": keep-alive\n\n";
 }
 
 // An error status while nothing has been sent; behind that an event, and no regular end.

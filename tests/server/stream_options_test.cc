@@ -1,0 +1,135 @@
+// What the operator decides about streams.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <semaphore>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/byte_tokenizer.h"
+#include "tests/support/script_executor.h"
+#include "tests/support/test_server.h"
+
+namespace octet::server {
+namespace {
+
+using octet::testing::HttpClient;
+using octet::testing::HttpReply;
+using octet::testing::TestServer;
+using octet::testing::TestServerOptions;
+
+using Permits = std::counting_semaphore<>;
+
+// A step ends when it is allowed to.
+class GatedExecutor final : public engine::Executor {
+ public:
+  explicit GatedExecutor(std::shared_ptr<Permits> permits)
+      : inner_(octet::testing::bytes_of_text("Hello, world. "), 16), permits_(std::move(permits)) {}
+  engine::Ticket submit(engine::StepPlan plan) override { return inner_.submit(plan); }
+  engine::StepResult collect(engine::Ticket ticket) override {
+    permits_->acquire();
+    return inner_.collect(ticket);
+  }
+  void interrupt() override { permits_->release(); }
+
+ private:
+  octet::testing::ScriptExecutor inner_;
+  std::shared_ptr<Permits> permits_;
+};
+
+constexpr const char* kStream = R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true})";
+constexpr const char* kComment = ": keep-alive";
+
+struct Gated {
+  explicit Gated(std::chrono::milliseconds keep_alive) {
+    TestServerOptions options;
+    options.executor = std::make_unique<GatedExecutor>(permits);
+    options.api.stream.keep_alive = keep_alive;
+    server = std::make_unique<TestServer>(std::move(options));
+  }
+  std::shared_ptr<Permits> permits = std::make_shared<Permits>(0);
+  std::unique_ptr<TestServer> server;
+};
+
+// The events up to a comment, or all.
+std::vector<std::string> events_to_comment(HttpClient& client) {
+  std::vector<std::string> events;
+  while (auto event = client.next_event()) {
+    if (*event == kComment) break;
+    events.push_back(*std::move(event));
+  }
+  return events;
+}
+
+TEST(SseKeepAlive, ComesBeforeTheFirstTokenAndBetweenTokens) {
+  Gated gated(std::chrono::milliseconds(5));
+  HttpClient client(gated.server->port());
+  client.post("/v1/chat/completions", kStream);
+  const HttpReply head = client.read_head();
+  EXPECT_EQ(head.status, 200);
+  EXPECT_TRUE(head.header("content-type").starts_with("text/event-stream"));
+  EXPECT_EQ(client.next_event(), kComment);
+  EXPECT_EQ(client.next_event(), kComment);
+  gated.permits->release(2);
+  std::vector<std::string> events;
+  while (events.size() < 3) {  // the role, and two tokens
+    for (std::string& event : events_to_comment(client)) events.push_back(std::move(event));
+  }
+  EXPECT_EQ(Json::parse(events[0])["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(Json::parse(events[1])["choices"][0]["delta"]["content"], "H");
+  EXPECT_EQ(client.next_event(), kComment);
+  gated.permits->release(1000);
+  while (auto event = client.next_event()) {
+    if (*event != kComment) events.push_back(*std::move(event));
+  }
+  EXPECT_EQ(events.size(), 6U);
+  EXPECT_EQ(events.back(), "[DONE]");
+}
+
+TEST(SseKeepAlive, OtherRoutesHaveItToo) {
+  Gated gated(std::chrono::milliseconds(5));
+  for (const auto& [path, body] :
+       {std::pair("/v1/completions", R"({"prompt":"x","max_tokens":2,"stream":true})"),
+        {"/v1/responses", R"({"input":"x","max_output_tokens":2,"stream":true})"},
+        {"/v1/messages", R"({"messages":[{"role":"user","content":"x"}],"max_tokens":2,"stream":true})"}}) {
+    HttpClient client(gated.server->port());
+    client.post(path, body);
+    EXPECT_EQ(client.read_head().status, 200) << path;
+    EXPECT_EQ(client.next_event(), kComment) << path;
+    gated.permits->release(2);
+    while (client.next_event()) {
+    }
+  }
+}
+
+TEST(SseKeepAlive, WholeAnswersHaveNone) {
+  Gated gated(std::chrono::milliseconds(1));
+  HttpClient silent(gated.server->port()), client(gated.server->port());
+  client.post("/v1/completions", R"({"prompt":"x","max_tokens":2})");
+  silent.post("/v1/chat/completions", kStream);
+  ASSERT_EQ(silent.read_head().status, 200);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(silent.next_event(), kComment);
+  gated.permits->release(1000);
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.json()["choices"][0]["text"], "He");
+}
+
+// A client that leaves is noticed, and a failure is told, as in any stream.
+TEST(SseKeepAlive, WhatFailsAfterwardsIsAnEvent) {
+  Gated gated(std::chrono::milliseconds(5));
+  HttpClient client(gated.server->port());
+  client.post("/v1/chat/completions", kStream);
+  ASSERT_EQ(client.read_head().status, 200);
+  EXPECT_EQ(client.next_event(), kComment);
+  gated.server->http().drain();
+  gated.server->http().cut();
+  std::string last;
+  while (auto event = client.next_event()) last = *std::move(event);
+  EXPECT_EQ(Json::parse(last, nullptr, false)["error"]["code"], 503) << last;
+  gated.permits->release(1000);
+}
+
+}  // namespace
+}  // namespace octet::server
