@@ -35,6 +35,12 @@ std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
        .help = "seconds after which a silent stream gets a comment, so that no proxy closes it; 0: none",
        .min = 0,
        .max = 86400},
+      {.names = "--stream-interval",
+       .group = group,
+       .target = &f.stream_interval,
+       .help = "tokens of a stream's event; the first token of a choice goes out at once",
+       .min = 1,
+       .max = 1 << 20},
   };
 }
 
@@ -50,4 +56,5 @@ void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& optio
   options.api.request_metrics = f.request_metrics;
   options.api.tokenizer_info = f.tokenizer_info;
   options.api.stream.keep_alive = std::chrono::seconds(f.keep_alive_seconds);
+  options.api.stream.interval = static_cast<std::int32_t>(f.stream_interval);
 }

@@ -12,7 +12,7 @@
 struct AnswerFlags {
   std::string fingerprint_mode = "full", response_role = "assistant";
   std::optional<std::string> fingerprint_value;
-  std::int64_t keep_alive_seconds = 0;
+  std::int64_t keep_alive_seconds = 0, stream_interval = 1;
   bool request_metrics = false, tokenizer_info = false;
 };
 

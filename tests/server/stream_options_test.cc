@@ -131,5 +131,80 @@ TEST(SseKeepAlive, WhatFailsAfterwardsIsAnEvent) {
   gated.permits->release(1000);
 }
 
+// The texts of a stream's events, of one choice.
+std::vector<std::string> pieces(TestServer& server, std::string_view path, std::string_view body, int choice = 0) {
+  HttpClient client(server.port());
+  client.post(path, body);
+  EXPECT_EQ(client.read_head().status, 200);
+  std::vector<std::string> out;
+  while (const auto event = client.next_event()) {
+    const Json chunk = Json::parse(*event, nullptr, false);
+    if (!chunk.is_object() || chunk["choices"].empty() || chunk["choices"][0]["index"] != choice) continue;
+    const Json& one = chunk["choices"][0];
+    out.push_back(one.contains("text") ? one["text"] : one["delta"]["content"]);
+  }
+  return out;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(StreamInterval, BundlesTokensButTheFirst) {
+  TestServerOptions options;
+  options.api.stream.interval = 4;
+  TestServer server(std::move(options));
+  EXPECT_EQ(pieces(server, "/v1/completions", R"({"prompt":"x","max_tokens":12,"stream":true})"),
+            (Texts{"H", "ello", ", wo", "rld"}));
+  EXPECT_EQ(pieces(server, "/v1/completions", R"({"prompt":"x","max_tokens":1,"stream":true})"), (Texts{"H"}));
+  EXPECT_EQ(pieces(server, "/v1/chat/completions",
+                   R"({"messages":[{"role":"user","content":"x"}],"max_tokens":6,"stream":true})"),
+            (Texts{"", "H", "ello", ","}));
+  for (const int choice : {0, 1}) {
+    EXPECT_EQ(pieces(server, "/v1/completions", R"({"prompt":"x","max_tokens":6,"n":2,"stream":true})", choice),
+              (Texts{"H", "ello", ","}));
+  }
+}
+
+TEST(StreamInterval, LosesNothingOfWhatATokenTells) {
+  const auto chunks = [](std::int32_t interval) {
+    TestServerOptions options;
+    options.api.stream.interval = interval;
+    TestServer server(std::move(options));
+    HttpClient client(server.port());
+    client.post("/v1/completions", R"({"prompt":"x","max_tokens":9,"logprobs":2,"return_token_ids":true,"stream":true,)"
+                                   R"("stream_options":{"include_usage":true}})");
+    EXPECT_EQ(client.read_head().status, 200);
+    Json all = {{"ids", Json::array()}, {"tokens", Json::array()}, {"offsets", Json::array()}};
+    while (const auto event = client.next_event()) {
+      const Json chunk = Json::parse(*event, nullptr, false);
+      if (!chunk.is_object()) continue;
+      if (chunk["choices"].empty()) {
+        all["usage"] = chunk["usage"];
+        continue;
+      }
+      const Json& one = chunk["choices"][0];
+      for (const Json& id : one["token_ids"]) all["ids"].push_back(id);
+      for (const Json& token : one["logprobs"]["tokens"]) all["tokens"].push_back(token);
+      for (const Json& offset : one["logprobs"]["text_offset"]) all["offsets"].push_back(offset);
+      if (!one["finish_reason"].is_null()) all["finish"] = one["finish_reason"];
+    }
+    return all;
+  };
+  const Json one_by_one = chunks(1);
+  EXPECT_EQ(one_by_one["ids"].size(), 9U);
+  EXPECT_EQ(chunks(5), one_by_one);
+  EXPECT_EQ(chunks(100), one_by_one);
+}
+
+TEST(StreamInterval, WhatEndsAStreamIsNotHeldBack) {
+  TestServerOptions options;
+  options.ends = true;
+  options.api.stream.interval = 100;
+  TestServer server(std::move(options));
+  EXPECT_EQ(pieces(server, "/v1/completions", R"({"prompt":"x","max_tokens":90,"stream":true})"),
+            (Texts{"H", "ello, world. "}));
+  EXPECT_EQ(pieces(server, "/v1/completions", R"({"prompt":"x","max_tokens":90,"stop":"wor","stream":true})"),
+            (Texts{"H", "ello, "}));
+}
+
 }  // namespace
 }  // namespace octet::server

@@ -28,7 +28,6 @@ constexpr std::string_view kUnbuilt[] = {
     "--max-num-active-seqs",
     "--max-num-queued-tokens",
     "--quantization",
-    "--stream-interval",
 };
 
 std::string page() {

@@ -22,9 +22,11 @@ struct PreparedRequest {
 
 struct StreamOptions {
   std::chrono::milliseconds keep_alive{0};  // a comment where a stream was silent for so long; 0: none
+  std::int32_t interval = 1;                // tokens of an event; the first of a choice goes out alone
 };
 
-// Every output of the engine becomes one event of a stream; events that wait for the client go out in one write.
+// Every output of the engine becomes one event of a stream, or StreamOptions::interval of them; events that wait for
+// the client go out in one write.
 class GenerationReply final : public Reply {
  public:
   // The options must outlive the reply.
