@@ -41,8 +41,26 @@ std::vector<Flag> answer_flag_rows(AnswerFlags& f) {
        .help = "tokens of a stream's event; the first token of a choice goes out at once",
        .min = 1,
        .max = 1 << 20},
+      {.names = "--logprobs-mode",
+       .group = group,
+       .target = &f.logprobs_mode,
+       .help = "what log-probabilities tell: these or logits, as the model gave them or as they were after penalties, "
+               "biases, temperature and filters",
+       .choices = "raw_logprobs,raw_logits,processed_logprobs,processed_logits"},
   };
 }
+
+namespace {
+
+octet::engine::LogprobsMode logprobs_mode(std::string_view name) {
+  using Mode = octet::engine::LogprobsMode;
+  return name == "raw_logits"           ? Mode::kRawLogits
+         : name == "processed_logprobs" ? Mode::kProcessedLogprobs
+         : name == "processed_logits"   ? Mode::kProcessedLogits
+                                        : Mode::kRawLogprobs;
+}
+
+}  // namespace
 
 void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& options) {
   using Mode = octet::server::FingerprintOptions::Mode;
@@ -57,4 +75,5 @@ void apply_answer_flags(const AnswerFlags& f, octet::server::ServeOptions& optio
   options.api.tokenizer_info = f.tokenizer_info;
   options.api.stream.keep_alive = std::chrono::seconds(f.keep_alive_seconds);
   options.api.stream.interval = static_cast<std::int32_t>(f.stream_interval);
+  options.replica.logprobs_mode = logprobs_mode(f.logprobs_mode);
 }

@@ -10,7 +10,7 @@
 #include "octet/server/serve.h"
 
 struct AnswerFlags {
-  std::string fingerprint_mode = "full", response_role = "assistant";
+  std::string fingerprint_mode = "full", response_role = "assistant", logprobs_mode = "raw_logprobs";
   std::optional<std::string> fingerprint_value;
   std::int64_t keep_alive_seconds = 0, stream_interval = 1;
   bool request_metrics = false, tokenizer_info = false;

@@ -24,7 +24,6 @@ constexpr std::string_view kUnbuilt[] = {
     "--hf-overrides",
     "--ignore-patterns",
     "--kv-cache-dtype",
-    "--logprobs-mode",
     "--max-num-active-seqs",
     "--max-num-queued-tokens",
     "--quantization",

@@ -104,6 +104,7 @@ class Loader {
     return {.slots = slots(),
             .scored_rows = kScoredRows,
             .max_logprobs = max_logprobs(),
+            .logprobs_mode = options_.logprobs_mode,
             .max_rows = max_rows_,
             .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
             .blocks = plan_.blocks,

@@ -38,6 +38,7 @@ struct ReplicaOptions {
   SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;
   std::int32_t max_waiting = 1024;
   std::int32_t max_logprobs = 20;  // the most that a request may ask for; -1: all tokens of the vocabulary
+  LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   std::uint64_t seed = 0;
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;  // bytes while loading
 };

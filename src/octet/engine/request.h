@@ -32,9 +32,13 @@ struct SamplingParams {
 
 struct TokenScore {
   TokenId token = 0;
-  float logprob = 0;  // -infinity for a token that cannot come
+  float logprob = 0;  // or its logit, see LogprobsMode; -infinity for a token that cannot come
 };
-// Natural logarithms of the model's own probabilities, before penalties, temperature and filters.
+// What is told in place of a token's probability: its natural logarithm or the token's logit, as the model gave it
+// (raw) or as the draw saw it (processed: after penalties, biases, temperature and filters). Tokens of a prompt were
+// not drawn: theirs are always raw.
+enum class LogprobsMode : std::uint8_t { kRawLogprobs, kRawLogits, kProcessedLogprobs, kProcessedLogits };
+
 struct Logprob {
   TokenScore score;
   std::int32_t rank = 0;        // tokens at least as likely, itself among them
