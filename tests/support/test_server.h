@@ -35,6 +35,7 @@ struct TestServerOptions {
   std::int32_t max_model_len = 2048, max_sequences = 16, max_waiting = 1024, blocks = 4096, max_step_rows = 4096;
   engine::SchedulerConfig::Policy policy = engine::SchedulerConfig::Policy::kFcfs;
   bool prefix_caching = true;
+  engine::HistogramBuckets histogram_buckets;
   server::HttpLimits limits;
   server::FrontOptions front;
   server::ApiOptions api;

@@ -94,7 +94,7 @@ Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor
       tokenizer(engine_tokenizer),
       clock(engine_clock),
       prefills(config.scheduler.max_sequences),
-      stats(config.scheduler.max_context),
+      stats(config.scheduler.max_context, config.histogram_buckets),
       scheduler(without_queue_limit(config.scheduler)),
       requests({scheduler, config.scheduler, tokenizer, clock, stats, sequences, open}) {
   OCTET_CHECK(config.steps_in_flight >= 1 && config.vocabulary_size > 0);

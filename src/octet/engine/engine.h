@@ -19,6 +19,7 @@ struct EngineConfig {
   std::int32_t max_logprobs = 20;    // the most that a request may ask for
   int steps_in_flight = 1;           // 2: the next step is planned while one runs
   std::uint64_t seed = 0;            // for requests without one
+  HistogramBuckets histogram_buckets;
 };
 
 class Engine {

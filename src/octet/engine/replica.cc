@@ -257,6 +257,7 @@ Result<> Loader::start() {
       replica.tokenizer ? std::min(replica.tokenizer->vocabulary_size(), model_vocabulary) : model_vocabulary;
   config.max_logprobs = max_logprobs();
   config.seed = options_.seed;
+  config.histogram_buckets = options_.histogram_buckets;
   replica.engine = std::make_unique<Engine>(config, std::move(executor), replica.tokenizer.get());
   return {};
 }

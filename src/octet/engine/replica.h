@@ -40,6 +40,7 @@ struct ReplicaOptions {
   std::int32_t max_logprobs = 20;  // the most that a request may ask for; -1: all tokens of the vocabulary
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   std::uint64_t seed = 0;
+  HistogramBuckets histogram_buckets;
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;  // bytes while loading
 };
 
