@@ -72,6 +72,13 @@ std::vector<Flag> step_flags(LoadFlags& f) {
        .help = "tokens of one step, where it is less than --max-num-batched-tokens",
        .min = 1,
        .max = kMaxInt},
+      {.names = "--max-num-active-seqs",
+       .group = group,
+       .target = &f.active_seqs,
+       .help = "sequences that run at once, where memory is laid out for --max-num-seqs of them",
+       .fallback = "--max-num-seqs",
+       .min = 1,
+       .max = kMaxInt},
       {.names = "--long-prefill-token-threshold",
        .group = group,
        .target = &f.long_prefill_threshold,
@@ -114,6 +121,13 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
   if (f.scheduled_tokens) {
     const auto most = static_cast<std::int32_t>(*f.scheduled_tokens);
     replica.max_num_batched_tokens = std::min(replica.max_num_batched_tokens.value_or(most), most);
+  }
+  if (f.active_seqs) {
+    if (*f.active_seqs > replica.max_num_seqs) {
+      return fail(ErrorCode::kInvalid, "--max-num-active-seqs {}: at most --max-num-seqs, which is {}", *f.active_seqs,
+                  replica.max_num_seqs);
+    }
+    replica.max_num_active_seqs = static_cast<std::int32_t>(*f.active_seqs);
   }
   replica.long_prefill_threshold = static_cast<std::int32_t>(f.long_prefill_threshold);
   replica.watermark = f.watermark;

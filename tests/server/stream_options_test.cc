@@ -2,41 +2,21 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <semaphore>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/support/byte_tokenizer.h"
-#include "tests/support/script_executor.h"
+#include "tests/support/gated_executor.h"
 #include "tests/support/test_server.h"
 
 namespace octet::server {
 namespace {
 
+using octet::testing::GatedExecutor;
 using octet::testing::HttpClient;
 using octet::testing::HttpReply;
 using octet::testing::TestServer;
 using octet::testing::TestServerOptions;
-
-using Permits = std::counting_semaphore<>;
-
-// A step ends when it is allowed to.
-class GatedExecutor final : public engine::Executor {
- public:
-  explicit GatedExecutor(std::shared_ptr<Permits> permits)
-      : inner_(octet::testing::bytes_of_text("Hello, world. "), 16), permits_(std::move(permits)) {}
-  engine::Ticket submit(engine::StepPlan plan) override { return inner_.submit(plan); }
-  engine::StepResult collect(engine::Ticket ticket) override {
-    permits_->acquire();
-    return inner_.collect(ticket);
-  }
-  void interrupt() override { permits_->release(); }
-
- private:
-  octet::testing::ScriptExecutor inner_;
-  std::shared_ptr<Permits> permits_;
-};
 
 constexpr const char* kStream = R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true})";
 constexpr const char* kComment = ": keep-alive";
@@ -44,11 +24,11 @@ constexpr const char* kComment = ": keep-alive";
 struct Gated {
   explicit Gated(std::chrono::milliseconds keep_alive) {
     TestServerOptions options;
-    options.executor = std::make_unique<GatedExecutor>(permits);
+    options.executor = std::make_unique<GatedExecutor>("Hello, world. ", 16, gate);
     options.api.stream.keep_alive = keep_alive;
     server = std::make_unique<TestServer>(std::move(options));
   }
-  std::shared_ptr<Permits> permits = std::make_shared<Permits>(0);
+  std::shared_ptr<GatedExecutor::Gate> gate = std::make_shared<GatedExecutor::Gate>();
   std::unique_ptr<TestServer> server;
 };
 
@@ -71,7 +51,7 @@ TEST(SseKeepAlive, ComesBeforeTheFirstTokenAndBetweenTokens) {
   EXPECT_TRUE(head.header("content-type").starts_with("text/event-stream"));
   EXPECT_EQ(client.next_event(), kComment);
   EXPECT_EQ(client.next_event(), kComment);
-  gated.permits->release(2);
+  gated.gate->steps.release(2);
   std::vector<std::string> events;
   while (events.size() < 3) {  // the role, and two tokens
     for (std::string& event : events_to_comment(client)) events.push_back(std::move(event));
@@ -79,7 +59,7 @@ TEST(SseKeepAlive, ComesBeforeTheFirstTokenAndBetweenTokens) {
   EXPECT_EQ(Json::parse(events[0])["choices"][0]["delta"]["role"], "assistant");
   EXPECT_EQ(Json::parse(events[1])["choices"][0]["delta"]["content"], "H");
   EXPECT_EQ(client.next_event(), kComment);
-  gated.permits->release(1000);
+  gated.gate->steps.release(1000);
   while (auto event = client.next_event()) {
     if (*event != kComment) events.push_back(*std::move(event));
   }
@@ -97,7 +77,7 @@ TEST(SseKeepAlive, OtherRoutesHaveItToo) {
     client.post(path, body);
     EXPECT_EQ(client.read_head().status, 200) << path;
     EXPECT_EQ(client.next_event(), kComment) << path;
-    gated.permits->release(2);
+    gated.gate->steps.release(2);
     while (client.next_event()) {
     }
   }
@@ -110,7 +90,7 @@ TEST(SseKeepAlive, WholeAnswersHaveNone) {
   silent.post("/v1/chat/completions", kStream);
   ASSERT_EQ(silent.read_head().status, 200);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(silent.next_event(), kComment);
-  gated.permits->release(1000);
+  gated.gate->steps.release(1000);
   const HttpReply reply = client.read();
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.json()["choices"][0]["text"], "He");
@@ -128,7 +108,7 @@ TEST(SseKeepAlive, WhatFailsAfterwardsIsAnEvent) {
   std::string last;
   while (auto event = client.next_event()) last = *std::move(event);
   EXPECT_EQ(Json::parse(last, nullptr, false)["error"]["code"], 503) << last;
-  gated.permits->release(1000);
+  gated.gate->steps.release(1000);
 }
 
 // The texts of a stream's events, of one choice.

@@ -105,7 +105,9 @@ Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor
 }
 
 std::int32_t Engine::State::admission_limit() const {
-  return config.scheduler.max_sequences + config.scheduler.max_waiting;
+  const SchedulerConfig& scheduled = config.scheduler;
+  const std::int32_t active = scheduled.max_active > 0 ? scheduled.max_active : scheduled.max_sequences;
+  return active + scheduled.max_waiting;
 }
 
 Result<> Engine::State::check(const Request& request) const {
@@ -272,6 +274,8 @@ EngineStats Engine::stats() const {
   stats.waiting = std::max(0, state_->sequences.load() - stats.running);
   return stats;
 }
+
+std::int32_t Engine::places() const { return state_->admission_limit(); }
 
 const EngineConfig& Engine::config() const { return state_->config; }
 

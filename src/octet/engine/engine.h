@@ -36,7 +36,8 @@ class Engine {
   void cancel(RequestId id);  // thread-safe; unknown ids are ignored
   // No new requests (kExhausted); returns when all running ones have ended or the deadline passed.
   void drain(std::int64_t deadline_ns);
-  EngineStats stats() const;  // thread-safe
+  EngineStats stats() const;    // thread-safe
+  std::int32_t places() const;  // for sequences that run and wait
   const EngineConfig& config() const;
 
  private:

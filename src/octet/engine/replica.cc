@@ -243,6 +243,7 @@ Result<> Loader::start() {
   EngineConfig config;
   config.scheduler = {.policy = options_.policy,
                       .max_sequences = slots(),
+                      .max_active = std::min(slots(), options_.max_num_active_seqs.value_or(slots())),
                       .max_step_rows = step_rows,
                       .max_context = plan_.max_model_len,
                       .blocks = plan_.blocks,

@@ -31,6 +31,7 @@ struct ReplicaOptions {
   std::int32_t block_size = 16;
   std::optional<std::int32_t> max_model_len;           // else the model's, or what the pool holds
   std::int32_t max_num_seqs = 64;                      // at most max_num_batched_tokens of them run
+  std::optional<std::int32_t> max_num_active_seqs;     // else as many
   std::optional<std::int32_t> max_num_batched_tokens;  // else chosen at warm-up so that a step lasts at most 250 ms
   std::int32_t long_prefill_threshold = 0;             // most tokens of one prompt in a step; 0: no limit
   double watermark = 0;                                // share of the blocks that stay free at admission

@@ -43,8 +43,7 @@ class Preparation {
     }
     const std::int64_t sequences =
         request_.choices * std::max<std::int64_t>(1, static_cast<std::int64_t>(request_.prompts.size()));
-    const engine::SchedulerConfig& scheduler = replica_.engine->config().scheduler;
-    const std::int64_t places = std::int64_t{scheduler.max_sequences} + scheduler.max_waiting;
+    const std::int32_t places = replica_.engine->places();
     if (sequences > places) {
       return std::unexpected(bad_value(
           {}, fmt::format("prompts and n ask for {} sequences; {} may run and wait here", sequences, places)));
