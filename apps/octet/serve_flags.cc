@@ -37,9 +37,17 @@ std::vector<Flag> server_flags(ServeFlags& f) {
       {.names = "--max-num-queued-reqs",
        .group = group,
        .target = &f.max_queued,
-       .help = "requests that may wait; beyond, 429",
+       .help = "sequences that may run and wait; beyond, 429",
+       .fallback = "1,024 wait",
        .min = 1,
        .max = kMaxInt},
+      {.names = "--max-num-queued-tokens",
+       .group = group,
+       .target = &f.max_queued_tokens,
+       .help = "prompt tokens of requests without a first token, from which on new ones get 429",
+       .fallback = "no limit",
+       .min = 1,
+       .max = 1e15},
       {.names = "--max-body-bytes",
        .group = group,
        .target = &f.body_bytes,
@@ -340,7 +348,8 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   replica.prefix_caching = f.prefix_caching;
   replica.policy = f.policy == "priority" ? octet::engine::SchedulerConfig::Policy::kPriority
                                           : octet::engine::SchedulerConfig::Policy::kFcfs;
-  replica.max_waiting = static_cast<std::int32_t>(f.max_queued);
+  if (f.max_queued) replica.max_admitted = static_cast<std::int32_t>(*f.max_queued);
+  replica.max_queued_tokens = f.max_queued_tokens;
   replica.seed = static_cast<std::uint64_t>(f.seed);
   OCTET_TRY_VOID(apply_load_flags(f.load, replica));
   return options;

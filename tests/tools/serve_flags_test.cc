@@ -23,7 +23,6 @@ constexpr std::string_view kUnbuilt[] = {
     "--hf-overrides",
     "--ignore-patterns",
     "--kv-cache-dtype",
-    "--max-num-queued-tokens",
     "--quantization",
 };
 

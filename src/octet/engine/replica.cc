@@ -258,6 +258,8 @@ Result<> Loader::start() {
       replica.tokenizer ? std::min(replica.tokenizer->vocabulary_size(), model_vocabulary) : model_vocabulary;
   config.max_logprobs = max_logprobs();
   config.seed = options_.seed;
+  config.max_admitted = options_.max_admitted.value_or(0);
+  config.max_queued_tokens = options_.max_queued_tokens.value_or(0);
   config.histogram_buckets = options_.histogram_buckets;
   replica.engine = std::make_unique<Engine>(config, std::move(executor), replica.tokenizer.get());
   return {};

@@ -38,6 +38,8 @@ struct ReplicaOptions {
   bool prefix_caching = true;
   SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;
   std::int32_t max_waiting = 1024;
+  std::optional<std::int32_t> max_admitted;       // sequences that run and wait, instead
+  std::optional<std::int64_t> max_queued_tokens;  // as in EngineConfig
   std::int32_t max_logprobs = 20;  // the most that a request may ask for; -1: all tokens of the vocabulary
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   std::uint64_t seed = 0;
