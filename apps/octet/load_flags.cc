@@ -91,6 +91,10 @@ std::vector<Flag> step_flags(LoadFlags& f) {
        .help = "share of the KV blocks that stay free when a request is taken in, for those that run",
        .min = 0,
        .max = 0.9},
+      {.names = "--async-scheduling",
+       .group = group,
+       .target = &f.async_scheduling,
+       .help = "a step is planned while another runs"},
   };
 }
 
@@ -131,5 +135,6 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
   }
   replica.long_prefill_threshold = static_cast<std::int32_t>(f.long_prefill_threshold);
   replica.watermark = f.watermark;
+  replica.steps_in_flight = f.async_scheduling ? 2 : 1;
   return {};
 }

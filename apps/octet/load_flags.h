@@ -15,6 +15,7 @@ struct LoadFlags {
   std::optional<std::int64_t> blocks, scheduled_tokens, active_seqs;
   std::int64_t long_prefill_threshold = 0;
   double watermark = 0;
+  bool async_scheduling = false;
 };
 
 std::vector<octet::Flag> load_flag_rows(LoadFlags& flags);

@@ -108,7 +108,8 @@ class Loader {
             .max_rows = max_rows_,
             .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
             .blocks = plan_.blocks,
-            .block_size = options_.block_size};
+            .block_size = options_.block_size,
+            .steps_in_flight = options_.steps_in_flight};
   }
 
   const ReplicaOptions& options_;
@@ -258,6 +259,7 @@ Result<> Loader::start() {
       replica.tokenizer ? std::min(replica.tokenizer->vocabulary_size(), model_vocabulary) : model_vocabulary;
   config.max_logprobs = max_logprobs();
   config.seed = options_.seed;
+  config.steps_in_flight = options_.steps_in_flight;
   config.max_admitted = options_.max_admitted.value_or(0);
   config.max_queued_tokens = options_.max_queued_tokens.value_or(0);
   config.histogram_buckets = options_.histogram_buckets;

@@ -35,6 +35,7 @@ struct ReplicaOptions {
   std::optional<std::int32_t> max_num_batched_tokens;  // else chosen at warm-up so that a step lasts at most 250 ms
   std::int32_t long_prefill_threshold = 0;             // most tokens of one prompt in a step; 0: no limit
   double watermark = 0;                                // share of the blocks that stay free at admission
+  int steps_in_flight = 1;                             // 2: a step is planned while another runs
   bool prefix_caching = true;
   SchedulerConfig::Policy policy = SchedulerConfig::Policy::kFcfs;
   std::int32_t max_waiting = 1024;
