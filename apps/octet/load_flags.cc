@@ -31,6 +31,13 @@ std::vector<Flag> file_flags(LoadFlags& f) {
        .group = group,
        .target = &f.hf_config_path,
        .help = "config.json, or the folder with it, in place of the model's own"},
+      {.names = "--hf-overrides",
+       .group = group,
+       .target = &f.hf_overrides,
+       .help = "JSON object of members of config.json to replace, as in '{\"rope_theta\": 1e6}' or "
+               "--hf-overrides.rope_theta "
+               "1e6",
+       .json = true},
       {.names = "--generation-config",
        .group = group,
        .target = &f.generation_config,
@@ -38,7 +45,8 @@ std::vector<Flag> file_flags(LoadFlags& f) {
       {.names = "--override-generation-config",
        .group = group,
        .target = &f.generation_overrides,
-       .help = "JSON object of such defaults over these, as in '{\"temperature\": 0.5}'"},
+       .help = "JSON object of such defaults over these, as in '{\"temperature\": 0.5}'",
+       .json = true},
       {.names = "--tokenizer-mode",
        .group = group,
        .target = &f.tokenizer_mode,
@@ -113,6 +121,14 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
                         : f.load_format == "dummy"       ? Format::kDummy
                                                          : Format::kAny;
   if (f.hf_config_path) replica.open.config = *f.hf_config_path;
+  if (f.hf_overrides) {
+    auto parsed = octet::parse_json(*f.hf_overrides);
+    if (!parsed) return within("--hf-overrides", std::move(parsed).error());
+    if (!parsed->is_object()) {
+      return fail(ErrorCode::kInvalid, "--hf-overrides {}: expected a JSON object", *f.hf_overrides);
+    }
+    replica.open.config_changes.overrides = *std::move(parsed);
+  }
   replica.open.generation = f.generation_config;
   if (f.generation_overrides) {
     // Known before the model is opened, so that a slip of the pen is told at once.

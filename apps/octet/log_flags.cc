@@ -119,7 +119,8 @@ std::vector<Flag> log_flags(LogFlags& f) {
        .group = group,
        .target = &f.buckets,
        .help = "JSON object of upper bounds for histograms in /metrics, by family, as in "
-               "'{\"request_latency\": [0.1, 1, 10]}'"},
+               "'{\"request_latency\": [0.1, 1, 10]}'",
+       .json = true},
       {.names = "--uvicorn-log-level",
        .group = group,
        .target = &f.http_level,

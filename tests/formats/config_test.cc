@@ -51,6 +51,40 @@ TEST(HfConfig, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(parsed(least("Qwen3ForCausalLM")).head_dim, 128);
 }
 
+TEST(HfOverrides, ReplaceMembersOfTheFile) {
+  Json config = least();
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  const auto with = [&](Json overrides) {
+    auto result = parse_hf_config(dump_json(config), "config.json", {.overrides = std::move(overrides)});
+    return result ? std::move(result->model) : ModelConfig{.architecture = result.error().message};
+  };
+  EXPECT_THAT(with(Json::object()).architecture, HasSubstr("config.json: quantization_config"));
+  config.erase("quantization_config");
+  EXPECT_EQ(with({{"max_position_embeddings", 77}}).max_positions, 77);
+  EXPECT_EQ(with({{"max_position_embeddings", 77}}).rope.factor, 4.0);
+  EXPECT_EQ(with({{"architectures", {"Qwen2ForCausalLM"}}}).architecture, "Qwen2ForCausalLM");
+  EXPECT_EQ(with({{"rope_scaling", nullptr}}).rope.scaling, RopeConfig::Scaling::kNone);
+  // As a whole: nothing of the other scaling is left.
+  const ModelConfig yarn = with({{"rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}}});
+  EXPECT_EQ(yarn.rope.scaling, RopeConfig::Scaling::kYarn);
+  EXPECT_EQ(yarn.rope.factor, 2.0);
+  EXPECT_THAT(with({{"rope_scaling", {{"type", "yarn"}}}}).architecture, HasSubstr("factor"));
+  EXPECT_THAT(with({{"vocab_size", -1}}).architecture,
+              AllOf(HasSubstr("config.json with --hf-overrides"), HasSubstr("vocab_size")));
+}
+
+// {"quant_method": "fp8"} would be refused; what is named of a nested configuration replaces that alone.
+TEST(HfOverrides, AreMergedIntoNestedConfigurations) {
+  Json config = least();
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"bits", 8}};
+  const auto error = parse_hf_config(dump_json(config), "config.json",
+                                     {.overrides = {{"quantization_config", {{"quant_method", "other"}}}}});
+  ASSERT_FALSE(error);
+  EXPECT_THAT(error.error().message, HasSubstr("other"));
+  EXPECT_TRUE(parse_hf_config(dump_json(config), "config.json", {.overrides = {{"quantization_config", nullptr}}}));
+}
+
 TEST(HfConfig, NullIsAbsence) {
   Json config = least();
   for (const char* key : {"head_dim", "rope_scaling", "bos_token_id", "eos_token_id", "sliding_window", "torch_dtype",

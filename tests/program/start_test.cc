@@ -103,6 +103,20 @@ TEST_F(Start, AnotherConfiguration) {
   EXPECT_THAT(refusal({"--hf-config-path", "/no/such/file"}, 1), HasSubstr("/no/such/file"));
 }
 
+TEST_F(Start, HfOverridesChangeTheConfiguration) {
+  const auto context = [&](const std::vector<std::string>& more) {
+    ServerProcess server(arguments(more));
+    EXPECT_TRUE(server.serves()) << server.output();
+    return http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"];
+  };
+  EXPECT_EQ(context({"--hf-overrides", R"({"max_position_embeddings": 128})"}), 128);
+  EXPECT_EQ(context({"--hf-overrides.max_position_embeddings", "256", "--load-format", "dummy"}), 256);
+  EXPECT_THAT(refusal({"--hf-overrides", "max_position_embeddings=1"}, 2), HasSubstr("--hf-overrides: "));
+  EXPECT_THAT(refusal({"--hf-overrides", "[1]"}, 2), HasSubstr("--hf-overrides [1]: expected a JSON object"));
+  EXPECT_THAT(refusal({"--hf-overrides", R"({"hidden_size": "wide"})"}, 1),
+              HasSubstr("config.json with --hf-overrides: hidden_size"));
+}
+
 TEST_F(Start, FormatsOfModels) {
   EXPECT_GT(output_tokens({"--load-format", "safetensors", "--max-model-len", "64"}), 0);
   EXPECT_THAT(refusal({"--load-format", "gguf"}, 1), HasSubstr("--load-format: "));

@@ -31,6 +31,10 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
   if (options.config && !is_folder) {
     return fail(ErrorCode::kUnsupported, "--hf-config-path: {} tells its own configuration", path.string());
   }
+  if (!options.config_changes.overrides.empty() && !is_folder) {
+    return fail(ErrorCode::kUnsupported, "--hf-overrides: {} has no config.json whose members could be replaced",
+                path.string());
+  }
   OCTET_TRY(auto checkpoint, options.format == Format::kDummy ? open_dummy(path, options)
                              : is_folder                      ? open_folder(path, options)
                                                               : open_gguf(path));

@@ -200,6 +200,19 @@ Result<> refuse_unbuilt(const JsonFields& config) {
   return {};
 }
 
+// As vLLM: a nested configuration keeps what is not named, any other value is replaced as a whole.
+void apply_overrides(Json& config, const Json& overrides) {
+  for (const auto& [key, value] : overrides.items()) {
+    const bool nested =
+        key.ends_with("_config") && value.is_object() && config.contains(key) && config[key].is_object();
+    if (nested) {
+      apply_overrides(config[key], value);
+    } else {
+      config[key] = value;
+    }
+  }
+}
+
 Result<HfConfig> read_fields(const JsonFields& config) {
   HfConfig out;
   OCTET_TRY(const ArchitectureInfo* info, read_architecture(config));
@@ -211,6 +224,12 @@ Result<HfConfig> read_fields(const JsonFields& config) {
   OCTET_TRY_VOID(read_tokens(config, out.model));
   OCTET_TRY(out.dtype_given, read_dtype(config, out.model));
   return out;
+}
+
+Result<HfConfig> read_changed(Json config, const std::string& where, const ConfigOptions& options) {
+  if (options.overrides.empty()) return read_fields(JsonFields(config, where));
+  apply_overrides(config, options.overrides);
+  return read_fields(JsonFields(config, where + " with --hf-overrides"));
 }
 
 Result<GenerationDefaults> read_generation(const JsonFields& fields, ModelConfig& config) {
@@ -236,16 +255,16 @@ Result<GenerationDefaults> read_generation(const JsonFields& fields, ModelConfig
 
 }  // namespace
 
-Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where) {
+Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where, const ConfigOptions& options) {
   auto parsed = parse_json(text);
   if (!parsed) return within(where, std::move(parsed).error());
   if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "{}: not a JSON object", where);
-  return read_fields(JsonFields(*parsed, where));
+  return read_changed(*std::move(parsed), where, options);
 }
 
-Result<HfConfig> read_hf_config(const std::filesystem::path& path) {
-  OCTET_TRY(const Json config, read_json_object(path.string()));
-  return read_fields(JsonFields(config, path.string()));
+Result<HfConfig> read_hf_config(const std::filesystem::path& path, const ConfigOptions& options) {
+  OCTET_TRY(Json config, read_json_object(path.string()));
+  return read_changed(std::move(config), path.string(), options);
 }
 
 Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config) {

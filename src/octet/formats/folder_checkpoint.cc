@@ -76,7 +76,7 @@ Result<> FolderCheckpoint::read_configs(const OpenOptions& options) {
   config_path_ = options.config.value_or(path_);
   std::error_code error;
   if (std::filesystem::is_directory(config_path_, error)) config_path_ /= "config.json";
-  OCTET_TRY(HfConfig config, read_hf_config(config_path_));
+  OCTET_TRY(HfConfig config, read_hf_config(config_path_, options.config_changes));
   config_ = std::move(config.model);
   dtype_given_ = config.dtype_given;
   if (present(path_ / "hf_quant_config.json")) {
