@@ -38,6 +38,10 @@ std::vector<Flag> file_flags(LoadFlags& f) {
                "--hf-overrides.rope_theta "
                "1e6",
        .json = true},
+      {.names = "--disable-sliding-window",
+       .group = group,
+       .target = &f.disable_sliding_window,
+       .help = "serve a model of sliding windows with full attention, and a context no longer than its window"},
       {.names = "--generation-config",
        .group = group,
        .target = &f.generation_config,
@@ -121,6 +125,7 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
                         : f.load_format == "dummy"       ? Format::kDummy
                                                          : Format::kAny;
   if (f.hf_config_path) replica.open.config = *f.hf_config_path;
+  replica.open.config_changes.disable_sliding_window = f.disable_sliding_window;
   if (f.hf_overrides) {
     auto parsed = octet::parse_json(*f.hf_overrides);
     if (!parsed) return within("--hf-overrides", std::move(parsed).error());

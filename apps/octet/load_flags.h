@@ -16,7 +16,7 @@ struct LoadFlags {
   std::optional<std::int64_t> blocks, scheduled_tokens, active_seqs;
   std::int64_t long_prefill_threshold = 0;
   double watermark = 0;
-  bool async_scheduling = false;
+  bool async_scheduling = false, disable_sliding_window = false;
 };
 
 std::vector<octet::Flag> load_flag_rows(LoadFlags& flags);

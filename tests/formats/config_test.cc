@@ -51,6 +51,28 @@ TEST(HfConfig, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(parsed(least("Qwen3ForCausalLM")).head_dim, 128);
 }
 
+TEST(DisableSlidingWindow, CutsTheContextToTheWindow) {
+  const auto read = [](const Json& config, bool disable) {
+    auto result = parse_hf_config(dump_json(config), "config.json", {.disable_sliding_window = disable});
+    return result ? std::to_string(result->model.max_positions) : result.error().message;
+  };
+  Json used = least("Qwen2ForCausalLM"), listed = least(), none = least();
+  used["use_sliding_window"] = true;
+  listed["layer_types"] = {"full_attention", "sliding_attention"};
+  for (Json* config : {&used, &listed, &none}) (*config)["sliding_window"] = 512;
+  for (const Json& config : {used, listed}) {
+    EXPECT_EQ(read(config, true), "512");
+    EXPECT_THAT(read(config, false), HasSubstr("--disable-sliding-window"));
+  }
+  EXPECT_EQ(read(none, true), "2048");  // no layer has a window
+  used["sliding_window"] = 4096;
+  EXPECT_EQ(read(used, true), "2048");
+  used.erase("sliding_window");
+  EXPECT_THAT(read(used, true), HasSubstr("sliding_window"));
+  listed["layer_types"] = {"linear_attention", "sliding_attention"};
+  EXPECT_THAT(read(listed, true), AllOf(HasSubstr("layer_types"), HasSubstr("linear_attention")));
+}
+
 TEST(HfOverrides, ReplaceMembersOfTheFile) {
   Json config = least();
   config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};

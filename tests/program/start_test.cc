@@ -117,6 +117,20 @@ TEST_F(Start, HfOverridesChangeTheConfiguration) {
               HasSubstr("config.json with --hf-overrides: hidden_size"));
 }
 
+TEST_F(Start, DisableSlidingWindow) {
+  const std::vector<std::string> windows = {"--hf-overrides", R"({"use_sliding_window": true, "sliding_window": 128})"};
+  EXPECT_THAT(refusal(windows, 1), HasSubstr("use_sliding_window"));
+  std::vector<std::string> disabled = windows;
+  disabled.push_back("--disable-sliding-window");
+  {
+    ServerProcess server(arguments(disabled));
+    ASSERT_TRUE(server.serves()) << server.output();
+    EXPECT_EQ(http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"], 128);
+  }
+  disabled.insert(disabled.end(), {"--max-model-len", "200"});
+  EXPECT_THAT(refusal(disabled, 1), HasSubstr("--max-model-len 200: the model was made for 128 positions"));
+}
+
 TEST_F(Start, FormatsOfModels) {
   EXPECT_GT(output_tokens({"--load-format", "safetensors", "--max-model-len", "64"}), 0);
   EXPECT_THAT(refusal({"--load-format", "gguf"}, 1), HasSubstr("--load-format: "));

@@ -12,6 +12,8 @@ namespace octet::formats {
 
 // What is read otherwise than the file says.
 struct ConfigOptions {
+  // Serve a model of sliding windows with full attention and a context of its window, in which both are the same.
+  bool disable_sliding_window = false;
   Json overrides = Json::object();  // members that replace the file's; into objects named *_config they are merged
 };
 
