@@ -27,6 +27,10 @@ std::vector<Flag> file_flags(LoadFlags& f) {
        .target = &f.load_strategy,
        .help = "weights are mapped, read ahead and read once with each of these",
        .choices = "lazy,eager,prefetch"},
+      {.names = "--ignore-patterns",
+       .group = group,
+       .target = &f.ignore_patterns,
+       .help = "files that are neither fetched from the hub nor taken for weights"},
       {.names = "--hf-config-path",
        .group = group,
        .target = &f.hf_config_path,
@@ -134,6 +138,7 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
     }
     replica.open.config_changes.overrides = *std::move(parsed);
   }
+  replica.open.ignore_patterns = f.ignore_patterns;
   replica.open.generation = f.generation_config;
   if (f.generation_overrides) {
     // Known before the model is opened, so that a slip of the pen is told at once.

@@ -131,6 +131,15 @@ TEST_F(Start, DisableSlidingWindow) {
   EXPECT_THAT(refusal(disabled, 1), HasSubstr("--max-model-len 200: the model was made for 128 positions"));
 }
 
+TEST_F(Start, IgnorePatternsLeaveWeightsOut) {
+  std::ofstream(model_ + "/model.safetensors.index.json")
+      << R"({"weight_map": {"a": "model-00001-of-00001.safetensors"}})";
+  EXPECT_THAT(refusal({}, 1), HasSubstr("model-00001-of-00001.safetensors"));
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--ignore-patterns", "*.index.json", "original/"}), 0);
+  EXPECT_THAT(refusal({"--ignore-patterns", "model*"}, 1),
+              HasSubstr("model.safetensors, which --ignore-patterns leaves out"));
+}
+
 TEST_F(Start, FormatsOfModels) {
   EXPECT_GT(output_tokens({"--load-format", "safetensors", "--max-model-len", "64"}), 0);
   EXPECT_THAT(refusal({"--load-format", "gguf"}, 1), HasSubstr("--load-format: "));

@@ -18,7 +18,6 @@ namespace {
 
 // Flags that are to be built and are not yet: a value other than vLLM's default is refused by name.
 constexpr std::string_view kUnbuilt[] = {
-    "--ignore-patterns",
     "--kv-cache-dtype",
     "--quantization",
 };

@@ -28,6 +28,7 @@ struct OpenOptions {
   enum class Format : std::uint8_t { kAny, kSafetensors, kGguf, kDummy } format = Format::kAny;
   std::optional<std::filesystem::path> config;  // config.json, or the folder with it; not with a GGUF file
   ConfigOptions config_changes;                 // to it; not with a GGUF file
+  std::vector<std::string> ignore_patterns;     // files of a folder that are not taken for weights, see matches_any()
   // generation_config.json: "auto" is the model's own, "vllm" none, else the folder with it.
   std::string generation = "auto";
   std::string generation_overrides;  // JSON object, over either; empty: none
