@@ -82,6 +82,15 @@ std::vector<Flag> step_flags(LoadFlags& f) {
        .fallback = "from --kv-cache-memory-bytes or --gpu-memory-utilization",
        .min = 1,
        .max = kMaxInt},
+      {.names = "--kv-cache-dtype",
+       .group = group,
+       .target = &f.kv_cache_dtype,
+       .help = "type of the KV cache: auto, or bfloat16 or float16 where --dtype is the same; others are not in this "
+               "version",
+       .choices =
+           "auto,bfloat16,float16,fp8,fp8_ds_mla,fp8_e4m3,fp8_e5m2,fp8_inc,fp8_per_token_head,int4_per_token_head,"
+           "int8_per_token_head,nvfp4,nvfp4_4over6,nvfp4_ds_mla,turboquant_3bit_nc,turboquant_4bit_nc,"
+           "turboquant_k3v4_nc,turboquant_k8v4,ultraquant_4bit"},
       {.names = "--max-num-scheduled-tokens",
        .group = group,
        .target = &f.scheduled_tokens,
@@ -147,6 +156,12 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
     if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "--override-generation-config: expected a JSON object");
     replica.open.generation_overrides = *f.generation_overrides;
   }
+  if (f.kv_cache_dtype != "auto" && f.kv_cache_dtype != "bfloat16" && f.kv_cache_dtype != "float16") {
+    return fail(ErrorCode::kUnsupported,
+                "--kv-cache-dtype {}: not built into this version: a KV cache of another type than the activations",
+                f.kv_cache_dtype);
+  }
+  replica.kv_cache_dtype = f.kv_cache_dtype;
   replica.kv_blocks = f.blocks;
   if (f.scheduled_tokens) {
     const auto most = static_cast<std::int32_t>(*f.scheduled_tokens);

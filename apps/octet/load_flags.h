@@ -10,7 +10,7 @@
 #include "octet/engine/replica.h"
 
 struct LoadFlags {
-  std::string load_format = "auto", generation_config = "auto", tokenizer_mode = "auto";
+  std::string load_format = "auto", generation_config = "auto", tokenizer_mode = "auto", kv_cache_dtype = "auto";
   std::optional<std::string> hf_config_path, hf_overrides, generation_overrides, load_strategy, code_revision,
       tokenizer_revision;
   std::vector<std::string> ignore_patterns = {"original/**/*"};

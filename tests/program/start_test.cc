@@ -16,6 +16,7 @@
 namespace octet::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kChat = R"({"messages":[{"role":"user","content":"hi"}],"temperature":0})";
@@ -138,6 +139,15 @@ TEST_F(Start, IgnorePatternsLeaveWeightsOut) {
   EXPECT_GT(output_tokens({"--max-model-len", "64", "--ignore-patterns", "*.index.json", "original/"}), 0);
   EXPECT_THAT(refusal({"--ignore-patterns", "model*"}, 1),
               HasSubstr("model.safetensors, which --ignore-patterns leaves out"));
+}
+
+TEST_F(Start, KvCacheDtypeIsThatOfTheActivations) {
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--kv-cache-dtype", "auto"}), 0);
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--dtype", "bfloat16", "--kv-cache-dtype", "bfloat16"}), 0);
+  EXPECT_THAT(refusal({"--dtype", "bfloat16", "--kv-cache-dtype", "float16"}, 1),
+              AllOf(HasSubstr("--kv-cache-dtype float16"), HasSubstr("BF16")));
+  EXPECT_THAT(refusal({"--kv-cache-dtype", "fp8"}, 2), HasSubstr("--kv-cache-dtype fp8: not built into this version"));
+  EXPECT_THAT(refusal({"--kv-cache-dtype", "fp7"}, 2), HasSubstr("--kv-cache-dtype: must be one of auto, bfloat16"));
 }
 
 TEST_F(Start, FormatsOfModels) {
