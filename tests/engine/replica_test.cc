@@ -101,7 +101,7 @@ TEST(Replica, TellsWhatItsTokenizerIs) {
   testing::make_tiny_model({.vocabulary = 320, .max_positions = 256}).write(folder.path());
   folder.write("tokenizer.json", testing::byte_tokenizer_json());
   folder.write("tokenizer_config.json",
-               R"({"tokenizer_class": "GPT2Tokenizer", "vocab_file": "/home/me/vocab.json", "bos_token": "<s>",)"
+               R"({"tokenizer_class": "GPT2Tokenizer", "vocab_file": "vocab.json", "bos_token": "<s>",)"
                R"( "model_max_length": 77, "chat_template": "own"})");
   ReplicaOptions options = options_for(folder);
   options.max_num_batched_tokens = 32;
