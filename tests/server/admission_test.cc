@@ -19,7 +19,7 @@ using octet::testing::HttpReply;
 using octet::testing::TestServer;
 using octet::testing::TestServerOptions;
 
-class Admission : public ::testing::Test {
+class AdmissionLimits : public ::testing::Test {
  protected:
   void serve(TestServerOptions options) {
     options.executor = std::make_unique<GatedExecutor>("Hello, world. ", 16, gate_);
@@ -53,7 +53,7 @@ class Admission : public ::testing::Test {
   std::vector<std::unique_ptr<HttpClient>> clients_;
 };
 
-TEST_F(Admission, MaxNumQueuedReqsCountsWhatRunsAndWhatWaits) {
+TEST_F(AdmissionLimits, MaxNumQueuedReqsCountsWhatRunsAndWhatWaits) {
   serve({.max_sequences = 2, .max_admitted = 3});
   for (int i = 0; i < 3; ++i) ask(5);
   ASSERT_TRUE(eventually([&] { return inside() == 3; }));
@@ -67,7 +67,7 @@ TEST_F(Admission, MaxNumQueuedReqsCountsWhatRunsAndWhatWaits) {
             1);
 }
 
-TEST_F(Admission, MaxNumQueuedReqsMayBeLessThanCanRun) {
+TEST_F(AdmissionLimits, MaxNumQueuedReqsMayBeLessThanCanRun) {
   serve({.max_sequences = 8, .max_admitted = 1});
   ask(5);
   ASSERT_TRUE(eventually([&] { return inside() == 1; }));
@@ -76,7 +76,7 @@ TEST_F(Admission, MaxNumQueuedReqsMayBeLessThanCanRun) {
   EXPECT_EQ(clients_[0]->read().status, 200);
 }
 
-TEST_F(Admission, MaxNumQueuedTokensCountsPromptsWithoutAFirstToken) {
+TEST_F(AdmissionLimits, MaxNumQueuedTokensCountsPromptsWithoutAFirstToken) {
   serve({.max_queued_tokens = 100});
   ask(60);
   ask(70);  // beyond the limit, but it was not reached when it came
@@ -94,7 +94,7 @@ TEST_F(Admission, MaxNumQueuedTokensCountsPromptsWithoutAFirstToken) {
   EXPECT_EQ(stream.read_head().status, 200);
 }
 
-TEST_F(Admission, ThoseWhoLeaveQueueNoTokens) {
+TEST_F(AdmissionLimits, ThoseWhoLeaveQueueNoTokens) {
   serve({.max_queued_tokens = 10});
   ask(50);
   ASSERT_TRUE(eventually([&] { return inside() == 1; }));

@@ -1,6 +1,7 @@
 // What the operator decides about answers: fingerprints, roles, times.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <regex>
 
 #include "tests/support/test_server.h"
 
@@ -10,7 +11,6 @@ namespace {
 using octet::testing::HttpClient;
 using octet::testing::TestServer;
 using octet::testing::TestServerOptions;
-using ::testing::MatchesRegex;
 
 constexpr const char* kChat = R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":5})";
 
@@ -29,10 +29,9 @@ Json fingerprint(FingerprintOptions::Mode mode, std::optional<std::string> value
 TEST(FingerprintMode, TellsWhatTheOperatorWants) {
   using Mode = FingerprintOptions::Mode;
   const std::string full = fingerprint(Mode::kFull), hash = fingerprint(Mode::kHash);
-  EXPECT_THAT(full, MatchesRegex("octet-[0-9.]+-script-[0-9a-f]+"));
-  EXPECT_THAT(hash, MatchesRegex("octet-[0-9.]+-[0-9a-f]+"));
+  EXPECT_TRUE(std::regex_match(full, std::regex("octet-[0-9.]+-script-[0-9a-f]{8}"))) << full;
+  EXPECT_TRUE(std::regex_match(hash, std::regex("octet-[0-9.]+-[0-9a-f]{8}"))) << hash;
   EXPECT_EQ(full.substr(full.rfind('-')), hash.substr(hash.rfind('-')));
-  EXPECT_EQ(hash.substr(hash.rfind('-')).size(), 9U);
   EXPECT_EQ(fingerprint(Mode::kCustom, "blue \"7\""), "blue \"7\"");
   EXPECT_TRUE(fingerprint(Mode::kCustom).is_null());
   EXPECT_TRUE(fingerprint(Mode::kNone, "unused").is_null());
