@@ -1,22 +1,13 @@
 #include "apps/octet/hub_select.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "octet/base/glob.h"
+
 namespace octet::hub {
 namespace {
-
-bool matches_one(std::string pattern, const std::string& path) {
-  if (pattern.ends_with('/')) pattern += '*';
-  return ::fnmatch(pattern.c_str(), path.c_str(), FNM_NOESCAPE) == 0;
-}
-
-bool matches_any(const std::vector<std::string>& patterns, const std::string& path) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches_one(pattern, path); });
-}
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });

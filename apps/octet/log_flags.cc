@@ -1,6 +1,12 @@
 #include "apps/octet/log_flags.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
 #include <limits>
+#include <ranges>
+#include <utility>
 
 #include "octet/base/file.h"
 #include "octet/base/json.h"
@@ -55,6 +61,37 @@ std::vector<std::string> split(std::string_view list) {
   return parts;
 }
 
+// {"request_latency": [0.1, 1, 10], ...}
+Result<octet::engine::HistogramBuckets> parse_buckets(const std::string& text) {
+  octet::engine::HistogramBuckets buckets;
+  std::vector<double> unused;  // of histograms that are not there
+  const std::pair<std::string_view, std::vector<double>*> families[] = {
+      {"request_latency", &buckets.request_latency},
+      {"time_to_first_token", &buckets.time_to_first_token},
+      {"inter_token_latency", &buckets.inter_token_latency},
+      {"iteration_tokens", &buckets.iteration_tokens},
+      {"request_params_n", &buckets.request_params_n},
+      {"request_tokens", &buckets.request_tokens},
+      {"kv_cache_residency", &unused}};
+  OCTET_TRY(const Json json, octet::parse_json(text));
+  if (!json.is_object()) return fail(ErrorCode::kInvalid, "expected a JSON object of lists of numbers");
+  for (const auto& [name, bounds] : json.items()) {
+    const auto family = std::ranges::find(families, name, [](const auto& known) { return known.first; });
+    if (family == std::end(families)) {
+      return fail(ErrorCode::kInvalid, "{} is no family of histograms; there are {}", name,
+                  fmt::join(families | std::views::keys, ", "));
+    }
+    const auto is_bound = [](const Json& bound) { return bound.is_number() && bound.get<double>() > 0; };
+    const bool good = bounds.is_array() && !bounds.empty() && std::ranges::all_of(bounds, is_bound);
+    std::vector<double>& target = *family->second;
+    if (good) target = bounds.get<std::vector<double>>();
+    if (!good || std::ranges::adjacent_find(target, std::greater_equal<>()) != target.end()) {
+      return fail(ErrorCode::kInvalid, "{}: expected a list of numbers above 0, each above the one before", name);
+    }
+  }
+  return buckets;
+}
+
 }  // namespace
 
 std::vector<Flag> log_flags(LogFlags& f) {
@@ -78,6 +115,12 @@ std::vector<Flag> log_flags(LogFlags& f) {
        .group = group,
        .target = &f.disable_stats,
        .help = "no line about throughput and load every 10 s, and no figures of the engine in /metrics"},
+      {.names = "--custom-histogram-buckets",
+       .group = group,
+       .target = &f.buckets,
+       .help = "JSON object of upper bounds for histograms in /metrics, by family, as in "
+               "'{\"request_latency\": [0.1, 1, 10]}'",
+       .json = true},
       {.names = "--uvicorn-log-level",
        .group = group,
        .target = &f.http_level,
@@ -129,6 +172,11 @@ Result<> start_log(const LogFlags& f) {
 Result<> apply_log_flags(const LogFlags& f, octet::server::ServeOptions& options) {
   if (f.outputs && !f.requests) {
     return fail(ErrorCode::kInvalid, "--enable-log-outputs needs --enable-log-requests");
+  }
+  if (f.buckets) {
+    auto buckets = parse_buckets(*f.buckets);
+    if (!buckets) return within("--custom-histogram-buckets", std::move(buckets).error());
+    options.replica.histogram_buckets = *std::move(buckets);
   }
   const bool verbose = f.http_level == "debug" || f.http_level == "trace";
   octet::server::RequestLogOptions& log = options.api.log;

@@ -11,7 +11,7 @@
 
 struct LogFlags {
   std::string level = "info", format = "text", http_level = "info";
-  std::optional<std::string> config_file, silent_paths;
+  std::optional<std::string> config_file, silent_paths, buckets;
   std::optional<std::int64_t> max_length;
   bool disable_stats = false, disable_access = false, error_stack = false;
   bool requests = false, outputs = false, deltas = true;

@@ -19,6 +19,7 @@ Result<std::optional<fs::path>> resolve(const std::string& name, const ModelSour
   options.token = source.token.value_or("");
   options.cache = source.cache.value_or("");
   options.text_side_only = text_side_only;
+  options.exclude = source.ignore;
   auto path = octet::hub::obtain_model(model, options);
   if (!path && path.error().code != octet::ErrorCode::kCancelled) {
     return within(fmt::format("no file or folder {}", name), std::move(path).error());

@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "octet/base/error.h"
 
 struct ModelSource {
   std::optional<std::string> revision, token, cache;  // of the hub; else main and what the environment says
+  std::vector<std::string> ignore;                    // patterns of files that are not fetched
 };
 
 // The path that a name stands for, fetched where it is not there yet; nothing where it is no name: a file or folder of

@@ -12,18 +12,19 @@ namespace {
 
 // `octet serve smollm2`, `octet serve ORG/NAME`: where no file or folder is called so, a name stands for the model.
 octet::Result<> resolve_names(ServeFlags& flags) {
-  const ModelSource source{.revision = flags.revision, .token = flags.hf_token, .cache = flags.download_dir};
+  ModelSource source{.revision = flags.revision, .token = flags.hf_token, .cache = flags.download_dir};
   std::optional<std::string>& model = flags.model ? flags.model : flags.model_flag;
   if (!model) return {};
-  OCTET_TRY(const auto path, resolve_model_name(*model, source));
+  ModelSource model_source = source;
+  model_source.ignore = flags.load.ignore_patterns;
+  OCTET_TRY(const auto path, resolve_model_name(*model, model_source));
   if (path) {
     if (flags.served_names.empty()) flags.served_names = {*model};
     model = path->string();
   }
   if (!flags.tokenizer) return {};
-  ModelSource tokenizer_source = source;
-  if (flags.load.tokenizer_revision) tokenizer_source.revision = flags.load.tokenizer_revision;
-  OCTET_TRY(const auto tokenizer, resolve_tokenizer_name(*flags.tokenizer, tokenizer_source));
+  if (flags.load.tokenizer_revision) source.revision = flags.load.tokenizer_revision;
+  OCTET_TRY(const auto tokenizer, resolve_tokenizer_name(*flags.tokenizer, source));
   if (tokenizer) flags.tokenizer = tokenizer->string();
   return {};
 }

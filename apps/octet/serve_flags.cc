@@ -37,9 +37,17 @@ std::vector<Flag> server_flags(ServeFlags& f) {
       {.names = "--max-num-queued-reqs",
        .group = group,
        .target = &f.max_queued,
-       .help = "requests that may wait; beyond, 429",
+       .help = "sequences that may run and wait; beyond, 429",
+       .fallback = "1,024 wait",
        .min = 1,
        .max = kMaxInt},
+      {.names = "--max-num-queued-tokens",
+       .group = group,
+       .target = &f.max_queued_tokens,
+       .help = "prompt tokens of requests without a first token, from which on new ones get 429",
+       .fallback = "no limit",
+       .min = 1,
+       .max = 1e15},
       {.names = "--max-body-bytes",
        .group = group,
        .target = &f.body_bytes,
@@ -135,7 +143,8 @@ std::vector<Flag> model_flags(ServeFlags& f) {
        .group = group,
        .target = &f.chat_template_kwargs,
        .help = "JSON object of names for templates, which chat_template_kwargs of a request overrides",
-       .fallback = "none"},
+       .fallback = "none",
+       .json = true},
       {.names = "--dtype",
        .group = group,
        .target = &f.dtype,
@@ -288,6 +297,7 @@ std::string dtype_name(const std::string& name) {
 octet::FlagTable serve_flag_table(ServeFlags& flags) {
   octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
   table.add(server_flags(flags));
+  table.add(answer_flag_rows(flags.answers));
   table.add(surface_flag_rows(flags.surface));
   table.add(engine_flags(flags));
   table.add(layout_flags(flags));
@@ -307,6 +317,7 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   octet::server::ServeOptions options;
   OCTET_TRY_VOID(apply_surface_flags(f.surface, options));
   OCTET_TRY_VOID(apply_log_flags(f.log, options));
+  apply_answer_flags(f.answers, options);
   options.http.host = f.host;
   options.http.port = static_cast<std::uint16_t>(f.port);
   options.http.unix_path = f.uds.value_or("");
@@ -339,7 +350,8 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   replica.prefix_caching = f.prefix_caching;
   replica.policy = f.policy == "priority" ? octet::engine::SchedulerConfig::Policy::kPriority
                                           : octet::engine::SchedulerConfig::Policy::kFcfs;
-  replica.max_waiting = static_cast<std::int32_t>(f.max_queued);
+  if (f.max_queued) replica.max_admitted = static_cast<std::int32_t>(*f.max_queued);
+  replica.max_queued_tokens = f.max_queued_tokens;
   replica.seed = static_cast<std::uint64_t>(f.seed);
   OCTET_TRY_VOID(apply_load_flags(f.load, replica));
   return options;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/octet/answer_flags.h"
 #include "apps/octet/load_flags.h"
 #include "apps/octet/log_flags.h"
 #include "apps/octet/surface_flags.h"
@@ -21,15 +22,16 @@ struct ServeFlags {
   std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", config, content_format = "auto";
   LogFlags log;
   LoadFlags load;
-  std::int64_t port = 8000, max_num_seqs = 64, max_queued = 1024, block_size = 16, seed = 0, max_logprobs = 20;
+  std::int64_t port = 8000, max_num_seqs = 64, block_size = 16, seed = 0, max_logprobs = 20;
   std::optional<std::int64_t> threads;
   std::int64_t header_bytes = 65536, header_count = 256, body_bytes = std::int64_t{64} << 20;
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
-  std::optional<std::int64_t> max_batched_tokens, kv_cache_bytes;
+  std::optional<std::int64_t> max_batched_tokens, kv_cache_bytes, max_queued, max_queued_tokens;
   double memory_share = 0.5, shutdown_timeout = 30;
   bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
   bool prompt_tokens_details = false, force_include_usage = false, return_tokens_as_ids = false, trust_template = false;
   SurfaceFlags surface;
+  AnswerFlags answers;
 };
 
 // The targets are fields of flags, which must outlive the table.

@@ -33,7 +33,11 @@ FlagTable make_table(Options& options) {
       {"--dtype", "Model", &options.dtype, "arithmetic", FlagClass::kBuilt, "", "auto,float32,bfloat16"},
       {"--max-model-len", "Model", &options.max_model_len, "longest sequence", FlagClass::kBuilt, "the model's own"},
       {"--served-model-name", "Model", &options.names, "names in the API"},
-      {"--hf-overrides", "Model", &options.overrides, "keys of config.json"},
+      {.names = "--hf-overrides",
+       .group = "Model",
+       .target = &options.overrides,
+       .help = "keys of config.json",
+       .json = true},
       {.names = "--port -p", .group = "Server", .target = &options.port, .help = "TCP port", .min = 0, .max = 65535},
       {"--host", "Server", &options.host, "address"},
       {"--config", "Server", &options.config, "YAML file"},
@@ -108,6 +112,20 @@ TEST(Flags, KeepsJsonValuesAsTheyAre) {
     EXPECT_EQ(options.overrides, value);
     EXPECT_THAT(options.names, ElementsAre("[a,b]"));
   }
+}
+
+TEST(Flags, MembersOfAJsonValueAreGivenByTheirKeys) {
+  Options options;
+  ASSERT_EQ(parse(options, {"--hf_overrides.rope_scaling.factor=2.5", "--hf-overrides", R"({"a": [1], "b": {"c": 1}})",
+                            "--hf-overrides.rope_scaling.type", "yarn", "--hf-overrides.b.d", "null",
+                            "--hf-overrides.e={\"f\": true}"}),
+            "");
+  EXPECT_EQ(options.overrides,
+            R"({"rope_scaling":{"factor":2.5,"type":"yarn"},"a":[1],"b":{"c":1,"d":null},"e":{"f":true}})");
+  EXPECT_EQ(parse(options, {"--hf-overrides.a"}), "--hf-overrides.a: a value is missing");
+  EXPECT_EQ(parse(options, {"--hf-overrides.=1"}), "--hf-overrides.=1: a key is missing");
+  EXPECT_EQ(parse(options, {"--hf-overrides.a=1", "--hf-overrides", "[1]"}),
+            "--hf-overrides: expected a JSON object, got [1]");
 }
 
 TEST(Flags, NegativeNumbersAreValues) {

@@ -96,6 +96,30 @@ TEST(Replica, SpeaksThroughItsTokenizer) {
   EXPECT_EQ(output.text, (*replica)->tokenizer->decode(output.tokens));
 }
 
+TEST(Replica, TellsWhatItsTokenizerIs) {
+  const TempFolder folder;
+  testing::make_tiny_model({.vocabulary = 320, .max_positions = 256}).write(folder.path());
+  folder.write("tokenizer.json", testing::byte_tokenizer_json());
+  folder.write("tokenizer_config.json",
+               R"({"tokenizer_class": "GPT2Tokenizer", "vocab_file": "vocab.json", "bos_token": "<s>",)"
+               R"( "model_max_length": 77, "chat_template": "own"})");
+  ReplicaOptions options = options_for(folder);
+  options.max_num_batched_tokens = 32;
+  auto replica = load_replica(options);
+  ASSERT_TRUE(replica.has_value()) << replica.error().message;
+  EXPECT_EQ((*replica)->tokenizer_info, (Json{{"tokenizer_class", "GPT2Tokenizer"},
+                                              {"bos_token", "<s>"},
+                                              {"model_max_length", 77},
+                                              {"chat_template", "own"}}));
+  const TempFolder other;
+  options.tokenizer = other.write("tokenizer.json", testing::byte_tokenizer_json());
+  options.chat_template = "theirs";
+  replica = load_replica(options);
+  ASSERT_TRUE(replica.has_value()) << replica.error().message;
+  EXPECT_EQ((*replica)->tokenizer_info,
+            (Json{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"chat_template", "theirs"}}));
+}
+
 TEST(Replica, SpeaksThroughASentencePieceModel) {
   const TempFolder folder;
   testing::make_tiny_model({.vocabulary = 800, .max_positions = 256}).write(folder.path());

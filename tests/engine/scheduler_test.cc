@@ -144,6 +144,23 @@ TEST(Scheduler, ALongPrefillLeavesRoomForOthers) {
   EXPECT_EQ(rig.outputs[second], rig.solo(prompt_of(40, 2000), sampling));
 }
 
+TEST(Scheduler, RunsNoMoreThanAreActive) {
+  Scheduler scheduler({.max_sequences = 4, .max_active = 2, .blocks = 64, .eos_tokens = {}});
+  SamplingParams sampling;
+  std::vector<SequenceId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(scheduler.add({1, 2, 3}, sampling, 0, 0, 0).value());
+  PlanBuilder builder;
+  ASSERT_TRUE(scheduler.plan(builder));
+  EXPECT_EQ(builder.finish().header().spans, 2);
+  EXPECT_EQ(scheduler.counts().running, 2);
+  EXPECT_EQ(scheduler.counts().waiting, 2);
+  scheduler.cancel(ids[0]);
+  ASSERT_TRUE(scheduler.plan(builder));  // the place is taken at once
+  EXPECT_EQ(scheduler.counts().running, 2);
+  EXPECT_EQ(scheduler.counts().waiting, 1);
+  EXPECT_EQ(scheduler.check_integrity(), "");
+}
+
 TEST(Scheduler, TheWatermarkKeepsBlocksForThoseThatRun) {
   constexpr std::int32_t kBlock = 16;
   Rig rig({.blocks = 16, .block_size = kBlock, .watermark_blocks = 10});

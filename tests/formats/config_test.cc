@@ -51,6 +51,62 @@ TEST(HfConfig, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(parsed(least("Qwen3ForCausalLM")).head_dim, 128);
 }
 
+TEST(DisableSlidingWindow, CutsTheContextToTheWindow) {
+  const auto read = [](const Json& config, bool disable) {
+    auto result = parse_hf_config(dump_json(config), "config.json", {.disable_sliding_window = disable});
+    return result ? std::to_string(result->model.max_positions) : result.error().message;
+  };
+  Json used = least("Qwen2ForCausalLM"), listed = least(), none = least();
+  used["use_sliding_window"] = true;
+  listed["layer_types"] = {"full_attention", "sliding_attention"};
+  for (Json* config : {&used, &listed, &none}) (*config)["sliding_window"] = 512;
+  for (const Json& config : {used, listed}) {
+    EXPECT_EQ(read(config, true), "512");
+    EXPECT_THAT(read(config, false), HasSubstr("--disable-sliding-window"));
+  }
+  EXPECT_EQ(read(none, true), "2048");  // no layer has a window
+  used["sliding_window"] = 4096;
+  EXPECT_EQ(read(used, true), "2048");
+  used.erase("sliding_window");
+  EXPECT_THAT(read(used, true), HasSubstr("sliding_window"));
+  listed["layer_types"] = {"linear_attention", "sliding_attention"};
+  EXPECT_THAT(read(listed, true), AllOf(HasSubstr("layer_types"), HasSubstr("linear_attention")));
+}
+
+TEST(HfOverrides, ReplaceMembersOfTheFile) {
+  Json config = least();
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  const auto with = [&](Json overrides) {
+    auto result = parse_hf_config(dump_json(config), "config.json", {.overrides = std::move(overrides)});
+    return result ? std::move(result->model) : ModelConfig{.architecture = result.error().message};
+  };
+  EXPECT_THAT(with(Json::object()).architecture, HasSubstr("config.json: quantization_config"));
+  config.erase("quantization_config");
+  EXPECT_EQ(with({{"max_position_embeddings", 77}}).max_positions, 77);
+  EXPECT_EQ(with({{"max_position_embeddings", 77}}).rope.factor, 4.0);
+  EXPECT_EQ(with({{"architectures", {"Qwen2ForCausalLM"}}}).architecture, "Qwen2ForCausalLM");
+  EXPECT_EQ(with({{"rope_scaling", nullptr}}).rope.scaling, RopeConfig::Scaling::kNone);
+  // As a whole: nothing of the other scaling is left.
+  const ModelConfig yarn = with({{"rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}}});
+  EXPECT_EQ(yarn.rope.scaling, RopeConfig::Scaling::kYarn);
+  EXPECT_EQ(yarn.rope.factor, 2.0);
+  EXPECT_THAT(with({{"rope_scaling", {{"type", "yarn"}}}}).architecture, HasSubstr("factor"));
+  EXPECT_THAT(with({{"vocab_size", -1}}).architecture,
+              AllOf(HasSubstr("config.json with --hf-overrides"), HasSubstr("vocab_size")));
+}
+
+// {"quant_method": "fp8"} would be refused; what is named of a nested configuration replaces that alone.
+TEST(HfOverrides, AreMergedIntoNestedConfigurations) {
+  Json config = least();
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"bits", 8}};
+  const auto error = parse_hf_config(dump_json(config), "config.json",
+                                     {.overrides = {{"quantization_config", {{"quant_method", "other"}}}}});
+  ASSERT_FALSE(error);
+  EXPECT_THAT(error.error().message, HasSubstr("other"));
+  EXPECT_TRUE(parse_hf_config(dump_json(config), "config.json", {.overrides = {{"quantization_config", nullptr}}}));
+}
+
 TEST(HfConfig, NullIsAbsence) {
   Json config = least();
   for (const char* key : {"head_dim", "rope_scaling", "bos_token_id", "eos_token_id", "sliding_window", "torch_dtype",

@@ -16,6 +16,7 @@
 namespace octet::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kChat = R"({"messages":[{"role":"user","content":"hi"}],"temperature":0})";
@@ -101,6 +102,52 @@ TEST_F(Start, AnotherConfiguration) {
   ASSERT_TRUE(server.serves()) << server.output();
   EXPECT_EQ(http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"], 512);
   EXPECT_THAT(refusal({"--hf-config-path", "/no/such/file"}, 1), HasSubstr("/no/such/file"));
+}
+
+TEST_F(Start, HfOverridesChangeTheConfiguration) {
+  const auto context = [&](const std::vector<std::string>& more) {
+    ServerProcess server(arguments(more));
+    EXPECT_TRUE(server.serves()) << server.output();
+    return http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"];
+  };
+  EXPECT_EQ(context({"--hf-overrides", R"({"max_position_embeddings": 128})"}), 128);
+  EXPECT_EQ(context({"--hf-overrides.max_position_embeddings", "256", "--load-format", "dummy"}), 256);
+  EXPECT_THAT(refusal({"--hf-overrides", "max_position_embeddings=1"}, 2), HasSubstr("--hf-overrides: "));
+  EXPECT_THAT(refusal({"--hf-overrides", "[1]"}, 2), HasSubstr("--hf-overrides [1]: expected a JSON object"));
+  EXPECT_THAT(refusal({"--hf-overrides", R"({"hidden_size": "wide"})"}, 1),
+              HasSubstr("config.json with --hf-overrides: hidden_size"));
+}
+
+TEST_F(Start, DisableSlidingWindow) {
+  const std::vector<std::string> windows = {"--hf-overrides", R"({"use_sliding_window": true, "sliding_window": 128})"};
+  EXPECT_THAT(refusal(windows, 1), HasSubstr("use_sliding_window"));
+  std::vector<std::string> disabled = windows;
+  disabled.push_back("--disable-sliding-window");
+  {
+    ServerProcess server(arguments(disabled));
+    ASSERT_TRUE(server.serves()) << server.output();
+    EXPECT_EQ(http_get(server.port(), "/v1/models").json()["data"][0]["max_model_len"], 128);
+  }
+  disabled.insert(disabled.end(), {"--max-model-len", "200"});
+  EXPECT_THAT(refusal(disabled, 1), HasSubstr("--max-model-len 200: the model was made for 128 positions"));
+}
+
+TEST_F(Start, IgnorePatternsLeaveWeightsOut) {
+  std::ofstream(model_ + "/model.safetensors.index.json")
+      << R"({"weight_map": {"a": "model-00001-of-00001.safetensors"}})";
+  EXPECT_THAT(refusal({}, 1), HasSubstr("model-00001-of-00001.safetensors"));
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--ignore-patterns", "*.index.json", "original/"}), 0);
+  EXPECT_THAT(refusal({"--ignore-patterns", "model*"}, 1),
+              HasSubstr("model.safetensors, which --ignore-patterns leaves out"));
+}
+
+TEST_F(Start, KvCacheDtypeIsThatOfTheActivations) {
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--kv-cache-dtype", "auto"}), 0);
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--dtype", "bfloat16", "--kv-cache-dtype", "bfloat16"}), 0);
+  EXPECT_THAT(refusal({"--dtype", "bfloat16", "--kv-cache-dtype", "float16"}, 1),
+              AllOf(HasSubstr("--kv-cache-dtype float16"), HasSubstr("BF16")));
+  EXPECT_THAT(refusal({"--kv-cache-dtype", "fp8"}, 2), HasSubstr("--kv-cache-dtype fp8: not built into this version"));
+  EXPECT_THAT(refusal({"--kv-cache-dtype", "fp7"}, 2), HasSubstr("--kv-cache-dtype: must be one of auto, bfloat16"));
 }
 
 TEST_F(Start, FormatsOfModels) {

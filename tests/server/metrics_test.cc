@@ -81,6 +81,44 @@ TEST(Metrics, NamesLabelsAndBucketsOfVllm) {
   EXPECT_EQ(families, 31);
 }
 
+TEST(CustomHistogramBuckets, ReplaceThoseOfAFamily) {
+  const std::vector<std::string> usual = [] {
+    TestServer server;
+    return metrics_of(server).bounds("vllm:time_to_first_token_seconds");
+  }();
+  TestServerOptions options;
+  options.histogram_buckets.request_latency = {0.25, 4096};
+  options.histogram_buckets.request_tokens = {3, 4};
+  options.histogram_buckets.request_params_n = {7};
+  options.histogram_buckets.iteration_tokens = {1.5};
+  options.histogram_buckets.inter_token_latency = {100};
+  TestServer server(std::move(options));
+  ASSERT_EQ(server.post("/v1/completions", R"({"prompt":"abc","max_tokens":4})").status, 200);
+  const MetricText metrics = metrics_of(server);
+  const auto expect = [&](std::initializer_list<const char*> names, const std::vector<double>& wanted) {
+    for (const char* name : names) {
+      std::vector<double> bounds;
+      for (const std::string& bound : metrics.bounds(name)) bounds.push_back(std::strtod(bound.c_str(), nullptr));
+      bounds.pop_back();  // +Inf
+      EXPECT_EQ(bounds, wanted) << name;
+    }
+  };
+  expect({"vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds", "vllm:request_inference_time_seconds",
+          "vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds"},
+         {0.25, 4096});
+  expect({"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:request_max_num_generation_tokens",
+          "vllm:request_params_max_tokens", "vllm:request_prefill_kv_computed_tokens"},
+         {3, 4});
+  expect({"vllm:request_params_n"}, {7});
+  expect({"vllm:iteration_tokens_total"}, {1.5});
+  expect({"vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds"}, {100});
+  EXPECT_EQ(metrics.bounds("vllm:time_to_first_token_seconds"), usual);
+  EXPECT_EQ(metrics.value("vllm:request_prompt_tokens_bucket", {{"le", "3"}}), 1);
+  EXPECT_EQ(metrics.value("vllm:request_generation_tokens_bucket", {{"le", "3"}}), 0);
+  EXPECT_EQ(metrics.value("vllm:request_generation_tokens_bucket", {{"le", "4"}}), 1);
+  EXPECT_EQ(metrics.value("vllm:e2e_request_latency_seconds_bucket", {{"le", "4096"}}), 1);
+}
+
 TEST(Metrics, ValuesOfKnownRequests) {
   TestServer server;
   const std::string prompt(40, 'p');

@@ -42,6 +42,9 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
   config.scheduler.prefix_caching = options.prefix_caching;
   config.scheduler.max_waiting = options.max_waiting;
   config.scheduler.eos_tokens = {kByteEos};
+  config.max_admitted = options.max_admitted;
+  config.max_queued_tokens = options.max_queued_tokens;
+  config.histogram_buckets = options.histogram_buckets;
   config.scheduler.max_scored_rows = 8;
   replica->kv_tokens = std::int64_t{options.blocks} * config.scheduler.block_size;
   replica->engine = std::make_unique<engine::Engine>(config, make_executor(options), replica->tokenizer.get());

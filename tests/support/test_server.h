@@ -32,9 +32,12 @@ struct TestServerOptions {
   std::map<std::string, std::string> chat_templates = {{"default", std::string(kTestTemplate)}};
   std::unique_ptr<text::Tokenizer> other_tokenizer;  // instead of bytes
   bool load = true;                                  // false: the model is still loading; publish() ends that
-  std::int32_t max_model_len = 2048, max_sequences = 16, max_waiting = 1024, blocks = 4096, max_step_rows = 4096;
+  std::int32_t max_model_len = 2048, max_sequences = 16, max_waiting = 1024, max_admitted = 0, blocks = 4096,
+               max_step_rows = 4096;
   engine::SchedulerConfig::Policy policy = engine::SchedulerConfig::Policy::kFcfs;
+  std::int64_t max_queued_tokens = 0;
   bool prefix_caching = true;
+  engine::HistogramBuckets histogram_buckets;
   server::HttpLimits limits;
   server::FrontOptions front;
   server::ApiOptions api;

@@ -29,6 +29,7 @@ std::unique_ptr<engine::ModelExecutor> make_tiny_executor(const TinyExecutorOpti
           .slots = options.slots,
           .scored_rows = options.scored_rows,
           .max_logprobs = 20,
+          .logprobs_mode = options.logprobs_mode,
           .max_rows = options.max_rows,
           .blocks_per_slot = (options.max_context + options.block_size - 1) / options.block_size,
           .blocks = options.blocks,

@@ -15,6 +15,7 @@ struct TinyExecutorOptions {
   std::int32_t blocks = 64, block_size = 16;
   std::int32_t scored_rows = 8;
   int steps_in_flight = 1;
+  engine::LogprobsMode logprobs_mode = engine::LogprobsMode::kRawLogprobs;
 };
 
 // Fails the process where the model cannot be made.

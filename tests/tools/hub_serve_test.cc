@@ -66,6 +66,16 @@ TEST_F(HubServe, FlagsOfTheHubAreTaken) {
   EXPECT_TRUE(std::filesystem::exists(other.path() / "models--org--tiny" / "refs" / "refs" / "pr" / "1"));
 }
 
+TEST_F(HubServe, IgnorePatternsAreNotFetched) {
+  hub_.add("org/tiny", "special_tokens_map.json", "{}");
+  expect_serves(serve("org/tiny", {"--ignore-patterns", "special_*", "*.nothing"}));
+  EXPECT_THAT(hub_.requests("special_tokens_map.json"), IsEmpty());
+  EXPECT_THAT(hub_.requests("tokenizer.json"), Not(IsEmpty()));
+  const ChildResult result = run_to_end(serve("org/tiny", {"--ignore-patterns", "*.safetensors"}));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("model.safetensors"), HasSubstr("--ignore-patterns")));
+}
+
 TEST_F(HubServe, TokenizerComesWithoutWeights) {
   InteractiveChild server(serve(folder_.path(), {"--tokenizer", "org/tiny"}));
   EXPECT_TRUE(server.says("requests of the full context")) << server.errors();

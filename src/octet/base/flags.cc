@@ -8,6 +8,7 @@
 
 #include "octet/base/check.h"
 #include "octet/base/edit_distance.h"
+#include "octet/base/json.h"
 #include "octet/base/log.h"
 
 namespace octet {
@@ -129,6 +130,28 @@ Result<> assign(const Flag& flag, const std::vector<std::string>& values, std::o
   return {};
 }
 
+// Members of `more` over those of `json`, objects into objects.
+void merge(Json& json, const Json& more) {
+  for (const auto& [key, value] : more.items()) {
+    if (value.is_object() && json.contains(key) && json[key].is_object()) {
+      merge(json[key], value);
+    } else {
+      json[key] = value;
+    }
+  }
+}
+
+Result<std::string> merged(const std::vector<std::string>& values) {
+  if (values.size() == 1) return values.front();
+  Json all = Json::object();
+  for (const std::string& value : values) {
+    OCTET_TRY(const Json json, parse_json(value));
+    if (!json.is_object()) return fail(ErrorCode::kInvalid, "expected a JSON object, got {}", value);
+    merge(all, json);
+  }
+  return dump_json(all);
+}
+
 // Is this value what vLLM does without the flag? "0.0" equals "0", and a switch that is off by default may be switched
 // off.
 bool equals_default(const Flag& flag, const std::vector<std::string>& values) {
@@ -187,6 +210,31 @@ std::string FlagTable::unknown(std::string_view name) const {
   return fmt::format("{}: no such flag; the nearest is {}", name, nearest);
 }
 
+// --flag.key.key=value, or the value as the next argument: appends the flag with an object of that member. True: the
+// value was the next argument. Without effect where the first argument has another form.
+Result<bool> FlagTable::spell_member(std::span<const std::string> arguments, std::vector<std::string>& words) {
+  const std::string& argument = arguments.front();
+  const std::size_t equal = std::min(argument.find('='), argument.size());
+  const std::size_t dot = argument.find('.');
+  if (!argument.starts_with("--") || dot >= equal) return false;
+  std::string name = argument.substr(0, dot);
+  std::ranges::replace(name, '_', '-');
+  Row* row = find(name);
+  if (row == nullptr || !row->flag.json) return false;
+  const bool next = equal == argument.size();
+  if (next && arguments.size() < 2) return fail(ErrorCode::kInvalid, "{}: a value is missing", argument);
+  const std::string text = next ? arguments[1] : argument.substr(equal + 1);
+  auto parsed = parse_json(text);
+  Json value = parsed ? *std::move(parsed) : Json(text);
+  const std::vector<std::string> keys = split(std::string_view(argument).substr(dot, equal - dot), '.');
+  if (keys.empty()) return fail(ErrorCode::kInvalid, "{}: a key is missing", argument);
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) value = Json{{*key, std::move(value)}};
+  row->mentioned = true;
+  words.push_back(row->names.front());
+  words.push_back(dump_json(value));
+  return next;
+}
+
 // Appends one argument as the parser below knows it: `-` for `_`, the long name for any other, --name=value as two
 // words.
 Result<> FlagTable::spell(std::string_view argument, std::vector<std::string>& words) {
@@ -238,8 +286,14 @@ Result<> FlagTable::store(Row& row, const std::vector<std::string>& values) {
     case FlagClass::kBuilt:
       break;
   }
+  std::vector<std::string> given = values;
+  if (row.flag.json) {
+    auto text = merged(values);
+    if (!text) return within(name, std::move(text).error());
+    given = {*std::move(text)};
+  }
   auto result = std::visit(Overloaded{[](FlagShape) -> Result<> { return {}; },
-                                      [&](auto* target) { return assign(row.flag, values, *target); }},
+                                      [&](auto* target) { return assign(row.flag, given, *target); }},
                            row.flag.target);
   if (!result) return within(name, std::move(result).error());
   return {};
@@ -248,13 +302,17 @@ Result<> FlagTable::store(Row& row, const std::vector<std::string>& values) {
 Result<> FlagTable::parse(std::span<const std::string> arguments) {
   std::vector<std::string> words;
   bool literal = false;
-  for (const auto& argument : arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
     literal = literal || argument == "--";
     if (literal) {
       words.push_back(argument);
       continue;
     }
-    OCTET_TRY_VOID(spell(argument, words));
+    const std::size_t before = words.size();
+    OCTET_TRY(const bool took_next, spell_member(arguments.subspan(i), words));
+    if (took_next) ++i;
+    if (words.size() == before) OCTET_TRY_VOID(spell(argument, words));
     if (wants_help_) return {};
   }
   // CLI11 divides the words among the flags; conversion is ours, since it would take [..] and {} in values apart.

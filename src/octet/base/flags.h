@@ -41,6 +41,8 @@ struct Flag {
   std::optional<double> min = {};  // numbers only, both ends included
   std::optional<double> max = {};
   bool required = false;  // positional arguments only
+  // Text that is a JSON object: --flag.key.key=value gives one of its members, and all that is given is merged.
+  bool json = false;
 };
 
 class FlagTable {
@@ -86,6 +88,7 @@ class FlagTable {
   };
 
   Row* find(std::string_view name);
+  Result<bool> spell_member(std::span<const std::string> arguments, std::vector<std::string>& words);
   Result<> spell(std::string_view argument, std::vector<std::string>& words);
   std::string unknown(std::string_view name) const;
   Result<> store(Row& row, const std::vector<std::string>& values);

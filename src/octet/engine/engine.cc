@@ -70,8 +70,9 @@ struct Engine::State {
   const Clock& clock;
 
   std::atomic<RequestId> last_id{0};
-  std::atomic<std::int32_t> sequences{0};  // admitted and not ended
-  std::atomic<std::int32_t> open{0};       // requests admitted and not done with
+  std::atomic<std::int32_t> sequences{0};      // admitted and not ended
+  std::atomic<std::int64_t> queued_tokens{0};  // of prompts without a first token
+  std::atomic<std::int32_t> open{0};           // requests admitted and not done with
   std::atomic<bool> draining{false}, stopping{false};
   std::atomic<std::uint32_t> signal{0};  // moves with every command
   CommandQueue<Command> commands;
@@ -94,9 +95,9 @@ Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor
       tokenizer(engine_tokenizer),
       clock(engine_clock),
       prefills(config.scheduler.max_sequences),
-      stats(config.scheduler.max_context),
+      stats(config.scheduler.max_context, config.histogram_buckets),
       scheduler(without_queue_limit(config.scheduler)),
-      requests({scheduler, config.scheduler, tokenizer, clock, stats, sequences, open}) {
+      requests({scheduler, config.scheduler, tokenizer, clock, stats, sequences, open, queued_tokens}) {
   OCTET_CHECK(config.steps_in_flight >= 1 && config.vocabulary_size > 0);
   in_flight.reserve(static_cast<std::size_t>(config.steps_in_flight));
   events.reserve(static_cast<std::size_t>(config.scheduler.max_sequences));
@@ -105,7 +106,10 @@ Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor
 }
 
 std::int32_t Engine::State::admission_limit() const {
-  return config.scheduler.max_sequences + config.scheduler.max_waiting;
+  if (config.max_admitted > 0) return config.max_admitted;
+  const SchedulerConfig& scheduled = config.scheduler;
+  const std::int32_t active = scheduled.max_active > 0 ? scheduled.max_active : scheduled.max_sequences;
+  return active + scheduled.max_waiting;
 }
 
 Result<> Engine::State::check(const Request& request) const {
@@ -238,6 +242,16 @@ Result<RequestId> Engine::submit(Request request) {
     return fail(ErrorCode::kExhausted, "{} sequences are running and waiting, {} more than {} may: try again later",
                 before, before + request.choices - state.admission_limit(), state.admission_limit());
   }
+  const auto tokens = static_cast<std::int64_t>(request.prompt.size());
+  const std::int64_t queued = state.queued_tokens.fetch_add(tokens);
+  if (state.config.max_queued_tokens > 0 && queued >= state.config.max_queued_tokens) {
+    state.queued_tokens.fetch_sub(tokens);
+    state.sequences.fetch_sub(request.choices);
+    state.stats.rejected();
+    return fail(ErrorCode::kExhausted,
+                "{} tokens of prompts are still to be computed, the most are {}: try again later", queued,
+                state.config.max_queued_tokens);
+  }
   state.open.fetch_add(1);
   const RequestId id = state.last_id.fetch_add(1) + 1;
   if (!request.sampling.seed) {
@@ -272,6 +286,8 @@ EngineStats Engine::stats() const {
   stats.waiting = std::max(0, state_->sequences.load() - stats.running);
   return stats;
 }
+
+std::int32_t Engine::places() const { return state_->admission_limit(); }
 
 const EngineConfig& Engine::config() const { return state_->config; }
 

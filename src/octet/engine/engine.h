@@ -15,10 +15,13 @@ namespace octet::engine {
 
 struct EngineConfig {
   SchedulerConfig scheduler;
-  std::int32_t vocabulary_size = 0;  // ids a client may name
-  std::int32_t max_logprobs = 20;    // the most that a request may ask for
-  int steps_in_flight = 1;           // 2: the next step is planned while one runs
-  std::uint64_t seed = 0;            // for requests without one
+  std::int32_t vocabulary_size = 0;    // ids a client may name
+  std::int32_t max_logprobs = 20;      // the most that a request may ask for
+  std::int32_t max_admitted = 0;       // sequences that run and wait; 0: what runs and SchedulerConfig::max_waiting
+  std::int64_t max_queued_tokens = 0;  // of prompts not computed yet: from there on nobody is taken in; 0: no limit
+  int steps_in_flight = 1;             // 2: the next step is planned while one runs
+  std::uint64_t seed = 0;              // for requests without one
+  HistogramBuckets histogram_buckets;
 };
 
 class Engine {
@@ -35,7 +38,8 @@ class Engine {
   void cancel(RequestId id);  // thread-safe; unknown ids are ignored
   // No new requests (kExhausted); returns when all running ones have ended or the deadline passed.
   void drain(std::int64_t deadline_ns);
-  EngineStats stats() const;  // thread-safe
+  EngineStats stats() const;    // thread-safe
+  std::int32_t places() const;  // for sequences that run and wait
   const EngineConfig& config() const;
 
  private:

@@ -98,6 +98,7 @@ void LiveRequests::take(Live& live, std::int32_t index, const SequenceEvent& eve
   choice.preemptions = event.preemptions;
 
   const std::int64_t now = context_.clock.now_ns();
+  leave_queue(live);
   if (choice.last_token_ns == 0) {
     choice.scheduled_ns = event.scheduled_ns;
     choice.first_token_ns = now;
@@ -148,6 +149,7 @@ Output LiveRequests::describe(const Live& live, std::int32_t index, FinishReason
   if (choice.first_token_ns != 0) {
     output.queue_ns = choice.scheduled_ns - live.submitted_ns;
     output.first_token_ns = choice.first_token_ns - live.submitted_ns;
+    output.last_token_ns = choice.last_token_ns - live.submitted_ns;
   }
   return output;
 }
@@ -189,8 +191,13 @@ void LiveRequests::end_request(Live& live, FinishReason finish, std::string_view
   }
 }
 
+void LiveRequests::leave_queue(Live& live) {
+  if (std::exchange(live.queued, false)) context_.queued_tokens.fetch_sub(live.prompt_tokens);
+}
+
 void LiveRequests::forget_if_ended(Live& live) {
   if (live.ended < live.request.choices) return;
+  leave_queue(live);
   requests_.erase(live.id);
   context_.open.fetch_sub(1);
 }

@@ -27,8 +27,9 @@ class LiveRequests {
     const Clock& clock;
     StatsRecorder& stats;
     // Counted up by whoever admits a request.
-    std::atomic<std::int32_t>& sequences;  // that have not ended
-    std::atomic<std::int32_t>& open;       // requests whose sink may still be called
+    std::atomic<std::int32_t>& sequences;      // that have not ended
+    std::atomic<std::int32_t>& open;           // requests whose sink may still be called
+    std::atomic<std::int64_t>& queued_tokens;  // of prompts without a first token
   };
   explicit LiveRequests(const Context& context) : context_(context) {}
 
@@ -57,6 +58,7 @@ class LiveRequests {
     std::int32_t started = 0, ended = 0;
     std::int32_t longest = 0;  // tokens of the longest choice that has ended
     bool sink_failed = false;
+    bool queued = true;  // its prompt counts among queued_tokens
   };
   struct Seat {
     Live* live;
@@ -70,6 +72,7 @@ class LiveRequests {
   void emit(Live& live, Output&& output);
   void end_choice(Live& live, std::int32_t index, FinishReason finish);
   void end_request(Live& live, FinishReason finish, std::string_view error);
+  void leave_queue(Live& live);
   void forget_if_ended(Live& live);
 
   Context context_;

@@ -1,6 +1,7 @@
 #include "octet/engine/model_executor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "octet/base/check.h"
@@ -73,6 +74,7 @@ void ModelExecutor::allocate_buffers() {
   sampled_ = int32_buffer(slots);
   scored_rows_ = int32_buffer(logits_rows);
   scored_tokens_ = int32_buffer(logits_rows);
+  scored_draws_ = int32_buffer(logits_rows);
   logprobs_ = Tensor(DType::kF32, {logits_rows});
   ranks_ = int32_buffer(logits_rows);
   const std::int64_t top = std::clamp<std::int64_t>(config_.max_logprobs, 1, vocabulary);
@@ -234,12 +236,16 @@ void ModelExecutor::add_logits_rows(const StepPlan& plan, const Span& span, std:
   }
 }
 
-void ModelExecutor::sample() {
+TensorView ModelExecutor::edits_view() {
   const auto edits = static_cast<std::int64_t>(edits_.size());
+  return make_view(edits_.data(), DType::kU8, {edits, std::int64_t{sizeof(ops::LogitEdit)}});
+}
+
+void ModelExecutor::sample() {
   parts_.backend->sample(*parts_.stream, logits_.view().first(logits_count_),
                          {.logits_rows = sampled_rows_.view().first(sampled_count_),
                           .rows = sampling_rows_.view().first(sampled_count_),
-                          .edits = make_view(edits_.data(), DType::kU8, {edits, std::int64_t{sizeof(ops::LogitEdit)}}),
+                          .edits = edits_view(),
                           .tokens = sampled_.view().first(sampled_count_)});
 }
 
@@ -251,6 +257,7 @@ void ModelExecutor::score() {
     scored_rows_.data<std::int32_t>()[i] = wanted.logits_row;
     scored_tokens_.data<std::int32_t>()[i] =
         wanted.sample < 0 ? wanted.token : sampled_.data<std::int32_t>()[wanted.sample];
+    scored_draws_.data<std::int32_t>()[i] = wanted.sample;
     top = std::max(top, wanted.top);
   }
   ops::LogprobBatch batch{.rows = scored_rows_.view().first(count),
@@ -259,6 +266,13 @@ void ModelExecutor::score() {
                           .ranks = ranks_.view().first(count),
                           .top_tokens = top_tokens_.view().first(count),
                           .top_logprobs = top_logprobs_.view().first(count)};
+  using Mode = LogprobsMode;
+  batch.only_logits = config_.logprobs_mode == Mode::kRawLogits || config_.logprobs_mode == Mode::kProcessedLogits;
+  if (config_.logprobs_mode == Mode::kProcessedLogprobs || config_.logprobs_mode == Mode::kProcessedLogits) {
+    batch.draws = scored_draws_.view().first(count);
+    batch.sampling = sampling_rows_.view();
+    batch.edits = edits_view();
+  }
   top = static_cast<std::int32_t>(std::min<std::int64_t>(top, batch.top_tokens.dims[1]));
   batch.top_tokens.dims[1] = batch.top_logprobs.dims[1] = top;
   parts_.backend->logprobs(*parts_.stream, logits_.view().first(logits_count_), batch);
@@ -273,6 +287,10 @@ TokenLogprob ModelExecutor::read_logprob(std::size_t index, Step& step) const {
                        .top_at = static_cast<std::int32_t>(step.top.size()),
                        .top = static_cast<std::int32_t>(top)};
   for (std::int64_t i = 0; i < top; ++i) {
+    if (std::isinf(top_logprobs_.view().row<float>(row)[i])) {  // no more could come
+      logprob.top = static_cast<std::int32_t>(i);
+      break;
+    }
     step.top.push_back({top_tokens_.view().row<std::int32_t>(row)[i], top_logprobs_.view().row<float>(row)[i]});
   }
   return logprob;

@@ -24,9 +24,10 @@ struct ModelParts {
 };
 
 struct ModelExecutorConfig {
-  std::int32_t slots = 0;            // sequences running at once
-  std::int32_t scored_rows = 0;      // of prompts, in a step
-  std::int32_t max_logprobs = 0;     // the most of the likeliest tokens that a request may ask for
+  std::int32_t slots = 0;         // sequences running at once
+  std::int32_t scored_rows = 0;   // of prompts, in a step
+  std::int32_t max_logprobs = 0;  // the most of the likeliest tokens that a request may ask for
+  LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   std::int32_t max_rows = 0;         // of a step; the model must have been loaded for as many
   std::int32_t blocks_per_slot = 0;  // of the longest sequence
   std::int32_t blocks = 0, block_size = 0;
@@ -76,6 +77,7 @@ class ModelExecutor final : public Executor {
   void apply_updates(const StepPlan& plan);
   void lay_out_rows(const StepPlan& plan);
   void add_logits_rows(const StepPlan& plan, const Span& span, std::int32_t first_row);
+  TensorView edits_view();
   void sample();
   void score();
   void take_results(const StepPlan& plan, Step& step);
@@ -100,7 +102,7 @@ class ModelExecutor final : public Executor {
   std::vector<TensorView> block_table_views_;
   Tensor tokens_, positions_, spans_of_rows_, first_rows_, slot_ids_, logits_rows_, logits_;
   Tensor sampling_rows_, sampled_rows_, sampled_;
-  Tensor scored_rows_, scored_tokens_, logprobs_, ranks_, top_tokens_, top_logprobs_;
+  Tensor scored_rows_, scored_tokens_, scored_draws_, logprobs_, ranks_, top_tokens_, top_logprobs_;
   std::vector<Slot> slots_;
   // Of the step being run:
   std::int32_t logits_count_ = 0, sampled_count_ = 0;

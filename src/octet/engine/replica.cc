@@ -8,6 +8,7 @@
 #include "octet/base/log.h"
 #include "octet/engine/memory_plan.h"
 #include "octet/engine/model_executor.h"
+#include "octet/engine/tokenizer_info.h"
 #include "octet/engine/warm_up.h"
 #include "octet/formats/checkpoint.h"
 #include "octet/topology/machine.h"
@@ -28,6 +29,15 @@ Result<DType> compute_type(const std::string& name, DType stored) {
   if (name == "bfloat16") return DType::kBF16;
   if (name == "float16" || name == "half") return DType::kF16;
   return fail(ErrorCode::kInvalid, "--dtype {}: auto, float32, bfloat16 or float16", name);
+}
+
+Result<> check_cache_type(const std::string& name, DType computed) {
+  if (name == "auto") return {};
+  OCTET_TRY(const DType asked, compute_type(name, computed));
+  if (asked == computed) return {};
+  return fail(ErrorCode::kUnsupported,
+              "--kv-cache-dtype {}: the KV cache has the type of the activations, which is {} (--dtype)", name,
+              dtype_info(computed).name);
 }
 
 Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& options,
@@ -103,10 +113,12 @@ class Loader {
     return {.slots = slots(),
             .scored_rows = kScoredRows,
             .max_logprobs = max_logprobs(),
+            .logprobs_mode = options_.logprobs_mode,
             .max_rows = max_rows_,
             .blocks_per_slot = (plan_.max_model_len + options_.block_size - 1) / options_.block_size,
             .blocks = plan_.blocks,
-            .block_size = options_.block_size};
+            .block_size = options_.block_size,
+            .steps_in_flight = options_.steps_in_flight};
   }
 
   const ReplicaOptions& options_;
@@ -148,6 +160,7 @@ Result<> Loader::open() {
   for (const auto& [name, text] : checkpoint_->text.special_tokens) replica.template_variables[name] = text;
   if (!options_.skip_tokenizer) {
     OCTET_TRY(replica.tokenizer, find_tokenizer(options_, *checkpoint_));
+    OCTET_TRY(replica.tokenizer_info, describe_tokenizer(options_, *checkpoint_));
     OCTET_TRY(replica.chat_templates, find_templates(options_, *checkpoint_, replica.template_variables));
   }
   return {};
@@ -162,6 +175,8 @@ Result<> Loader::plan() {
 
   max_rows_ = options_.max_num_batched_tokens.value_or(std::max(kMostStepRows, options_.max_num_seqs));
   OCTET_TRY(load_.dtype, compute_type(options_.dtype, replica_->config.dtype));
+  replica_->dtype = dtype_info(load_.dtype).name;
+  OCTET_TRY_VOID(check_cache_type(options_.kv_cache_dtype, load_.dtype));
   load_.max_rows = max_rows_;
   load_.max_logits_rows = logits_rows(executor_config());
   load_.block_size = options_.block_size;
@@ -239,6 +254,7 @@ Result<> Loader::start() {
   EngineConfig config;
   config.scheduler = {.policy = options_.policy,
                       .max_sequences = slots(),
+                      .max_active = std::min(slots(), options_.max_num_active_seqs.value_or(slots())),
                       .max_step_rows = step_rows,
                       .max_context = plan_.max_model_len,
                       .blocks = plan_.blocks,
@@ -253,6 +269,10 @@ Result<> Loader::start() {
       replica.tokenizer ? std::min(replica.tokenizer->vocabulary_size(), model_vocabulary) : model_vocabulary;
   config.max_logprobs = max_logprobs();
   config.seed = options_.seed;
+  config.steps_in_flight = options_.steps_in_flight;
+  config.max_admitted = options_.max_admitted.value_or(0);
+  config.max_queued_tokens = options_.max_queued_tokens.value_or(0);
+  config.histogram_buckets = options_.histogram_buckets;
   replica.engine = std::make_unique<Engine>(config, std::move(executor), replica.tokenizer.get());
   return {};
 }

@@ -32,9 +32,13 @@ struct SamplingParams {
 
 struct TokenScore {
   TokenId token = 0;
-  float logprob = 0;  // -infinity for a token that cannot come
+  float logprob = 0;  // or its logit, see LogprobsMode; -infinity for a token that cannot come
 };
-// Natural logarithms of the model's own probabilities, before penalties, temperature and filters.
+// What is told in place of a token's probability: its natural logarithm or the token's logit, as the model gave it
+// (raw) or as the draw saw it (processed: after penalties, biases, temperature and filters). Tokens of a prompt were
+// not drawn: theirs are always raw.
+enum class LogprobsMode : std::uint8_t { kRawLogprobs, kRawLogits, kProcessedLogprobs, kProcessedLogits };
+
 struct Logprob {
   TokenScore score;
   std::int32_t rank = 0;        // tokens at least as likely, itself among them
@@ -58,8 +62,9 @@ struct Output {
   std::vector<Logprob> prompt_logprobs;  // with the first output: of all prompt tokens but the first, where wanted
   // With every output, so that usage is right at any end:
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
-  // Nanoseconds from submit() to the sequence's place in a step, and to its first token; -1: that did not come.
-  std::int64_t queue_ns = -1, first_token_ns = -1;
+  // Nanoseconds from submit() to the sequence's place in a step, to its first token and to its last one so far; -1:
+  // that did not come.
+  std::int64_t queue_ns = -1, first_token_ns = -1, last_token_ns = -1;
 };
 // Called on the engine's thread: must not block, must not call the engine.
 using OutputSink = std::function<void(Output&&)>;

@@ -43,6 +43,7 @@ Scheduler::State::State(const SchedulerConfig& configuration)
   OCTET_CHECK(config.max_sequences > 0 && config.max_step_rows > 0);
   // Every running sequence gets a row in every step.
   config.max_sequences = std::min(config.max_sequences, config.max_step_rows);
+  config.max_active = config.max_active > 0 ? std::min(config.max_active, config.max_sequences) : config.max_sequences;
   for (SlotId slot = config.max_sequences; slot-- > 0;) free_slots.push_back(slot);
   running.reserve(free_slots.size());
 }

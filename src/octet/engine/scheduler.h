@@ -17,7 +17,8 @@ namespace octet::engine {
 
 struct SchedulerConfig {
   enum class Policy : std::uint8_t { kFcfs, kPriority } policy = Policy::kFcfs;
-  std::int32_t max_sequences = 64;   // slots: sequences running at once
+  std::int32_t max_sequences = 64;   // slots: sequences that can run at once
+  std::int32_t max_active = 0;       // of them, that do; 0: all
   std::int32_t max_step_rows = 512;  // token budget of a step
   std::int32_t max_context = 4096;   // prompt + output tokens of a sequence
   std::int32_t blocks = 0, block_size = 16;

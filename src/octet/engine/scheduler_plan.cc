@@ -74,7 +74,8 @@ std::int32_t Scheduler::State::Planning::chunk(const Sequence& sequence) const {
 
 // Nobody is passed over: when the next one does not fit, those behind it wait, too.
 void Scheduler::State::Planning::admit() {
-  while (rows_left > 0 && !state.waiting.empty() && !state.free_slots.empty()) {
+  const auto most = static_cast<std::size_t>(state.config.max_active);
+  while (rows_left > 0 && !state.waiting.empty() && !state.free_slots.empty() && state.running.size() < most) {
     Sequence& sequence = state.waiting.next();
     if (sequence.wants_scores() && scores_left == 0) return;
     if (state.still_blocked(sequence) || !state.reserve(sequence)) return;

@@ -7,8 +7,18 @@
 
 namespace octet::engine {
 
-// Fixed upper bounds, ascending, that never go away; counts has one more entry for +Inf. Counts are of single buckets,
-// not cumulative.
+// Upper bounds of histograms in place of vLLM's, ascending, by vLLM's families; empty: vLLM's.
+struct HistogramBuckets {
+  std::vector<double> request_latency;      // seconds of a request and of its phases
+  std::vector<double> time_to_first_token;  // seconds
+  std::vector<double> inter_token_latency;  // seconds between tokens, and their mean
+  std::vector<double> iteration_tokens;     // rows of a step
+  std::vector<double> request_params_n;
+  std::vector<double> request_tokens;  // all counts of a request's tokens
+};
+
+// Upper bounds, ascending, that live as long as the engine; counts has one more entry for +Inf. Counts are of single
+// buckets, not cumulative.
 struct HistogramSnapshot {
   std::span<const double> bounds;
   std::vector<std::uint64_t> counts;

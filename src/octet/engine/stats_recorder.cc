@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace octet::engine {
 namespace {
@@ -28,6 +29,10 @@ constexpr auto kOneTwoFive = [] {
   return bounds;
 }();
 
+std::span<const double> either(const std::vector<double>& own, std::span<const double> usual) {
+  return own.empty() ? usual : std::span<const double>(own);
+}
+
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
@@ -52,23 +57,24 @@ HistogramSnapshot Histogram::snapshot() const {
   return snapshot;
 }
 
-StatsRecorder::StatsRecorder(std::int32_t max_context)
-    : step_rows_(kStepRows),
-      time_to_first_token_(kTimeToFirstToken),
-      inter_token_latency_(kTokenTime),
-      prompt_length_(bounds_up_to(max_context)),
-      generation_length_(bounds_up_to(max_context)),
-      max_tokens_(bounds_up_to(max_context)),
-      computed_prompt_(bounds_up_to(max_context)),
+StatsRecorder::StatsRecorder(std::int32_t max_context, HistogramBuckets buckets)
+    : buckets_(std::move(buckets)),
+      step_rows_(either(buckets_.iteration_tokens, kStepRows)),
+      time_to_first_token_(either(buckets_.time_to_first_token, kTimeToFirstToken)),
+      inter_token_latency_(either(buckets_.inter_token_latency, kTokenTime)),
+      prompt_length_(either(buckets_.request_tokens, bounds_up_to(max_context))),
+      generation_length_(either(buckets_.request_tokens, bounds_up_to(max_context))),
+      max_tokens_(either(buckets_.request_tokens, bounds_up_to(max_context))),
+      computed_prompt_(either(buckets_.request_tokens, bounds_up_to(max_context))),
       sequence_preemptions_(kPreemptions),
-      request_latency_(kRequestTime),
-      queue_(kRequestTime),
-      prefill_(kRequestTime),
-      decode_(kRequestTime),
-      inference_(kRequestTime),
-      token_(kTokenTime),
-      choices_(kChoices),
-      longest_generation_(bounds_up_to(max_context)) {}
+      request_latency_(either(buckets_.request_latency, kRequestTime)),
+      queue_(either(buckets_.request_latency, kRequestTime)),
+      prefill_(either(buckets_.request_latency, kRequestTime)),
+      decode_(either(buckets_.request_latency, kRequestTime)),
+      inference_(either(buckets_.request_latency, kRequestTime)),
+      token_(either(buckets_.inter_token_latency, kTokenTime)),
+      choices_(either(buckets_.request_params_n, kChoices)),
+      longest_generation_(either(buckets_.request_tokens, bounds_up_to(max_context))) {}
 
 void StatsRecorder::step(std::int32_t rows) {
   steps_.add(1);

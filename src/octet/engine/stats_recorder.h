@@ -24,7 +24,7 @@ class Counter {
 
 class Histogram {
  public:
-  explicit Histogram(std::span<const double> bounds);  // ascending, never go away
+  explicit Histogram(std::span<const double> bounds);  // ascending, outlive this
   void record(double value);
   HistogramSnapshot snapshot() const;
 
@@ -46,7 +46,7 @@ struct SequenceStats {
 
 class StatsRecorder {
  public:
-  explicit StatsRecorder(std::int32_t max_context);
+  explicit StatsRecorder(std::int32_t max_context, HistogramBuckets buckets = {});
 
   void step(std::int32_t rows);
   void scheduler(const Scheduler& scheduler);
@@ -61,6 +61,7 @@ class StatsRecorder {
   EngineStats snapshot() const;
 
  private:
+  const HistogramBuckets buckets_;  // declared first: histograms refer to it
   Counter running_, blocks_total_, blocks_used_, blocks_cached_, preemptions_;
   Counter prefix_requests_, prefix_queries_, prefix_hits_;
   Counter prompt_tokens_, cached_tokens_, generation_tokens_, steps_;

@@ -56,6 +56,10 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
   if (is_folder && !options.config && !std::filesystem::exists(path / "config.json", error)) {
     return std::unexpected(no_config(path));
   }
+  if (!options.config_changes.overrides.empty() && !is_folder) {
+    return fail(ErrorCode::kUnsupported, "--hf-overrides: {} has no config.json whose members could be replaced",
+                path.string());
+  }
   OCTET_TRY(auto checkpoint, options.format == Format::kDummy ? open_dummy(path, options)
                              : is_folder                      ? open_folder(path, options)
                                                               : open_gguf(path));

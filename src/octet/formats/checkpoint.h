@@ -13,6 +13,7 @@
 
 #include "octet/base/error.h"
 #include "octet/base/file.h"
+#include "octet/formats/config.h"
 #include "octet/formats/gguf.h"
 #include "octet/formats/model_config.h"
 #include "octet/formats/stored_tensor.h"
@@ -26,6 +27,8 @@ struct OpenOptions {
   // read; the weights are noise.
   enum class Format : std::uint8_t { kAny, kSafetensors, kGguf, kDummy } format = Format::kAny;
   std::optional<std::filesystem::path> config;  // config.json, or the folder with it; not with a GGUF file
+  ConfigOptions config_changes;                 // to it; not with a GGUF file
+  std::vector<std::string> ignore_patterns;     // files of a folder that are not taken for weights, see matches_any()
   // generation_config.json: "auto" is the model's own, "vllm" none, else the folder with it.
   std::string generation = "auto";
   std::string generation_overrides;  // JSON object, over either; empty: none

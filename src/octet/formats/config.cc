@@ -187,30 +187,74 @@ Result<> refuse_unbuilt(const JsonFields& config) {
     return fail(ErrorCode::kUnsupported, "{}: hidden_act \"{}\" is not supported; supported is silu", config.where(),
                 printable(*activation));
   }
-  OCTET_TRY(const bool window, config.boolean("use_sliding_window", false));
-  if (window) return config.unsupported("use_sliding_window");
-  if (const Json* types = config.find("layer_types"); types != nullptr) {
-    const bool full = types->is_array() && std::ranges::all_of(*types, [](const Json& type) {
-                        return type.is_string() && type.get_ref<const std::string&>() == "full_attention";
-                      });
-    if (!full) return config.unsupported("layer_types");
-  }
   OCTET_TRY(const auto partial, config.number("partial_rotary_factor", Sign::kPositive));
   if (partial && *partial != 1.0) return config.unsupported("partial_rotary_factor");
   return {};
 }
 
-Result<HfConfig> read_fields(const JsonFields& config) {
+// As vLLM: a nested configuration keeps what is not named, any other value is replaced as a whole.
+void apply_overrides(Json& config, const Json& overrides) {
+  for (const auto& [key, value] : overrides.items()) {
+    const bool nested =
+        key.ends_with("_config") && value.is_object() && config.contains(key) && config[key].is_object();
+    if (nested) {
+      apply_overrides(config[key], value);
+    } else {
+      config[key] = value;
+    }
+  }
+}
+
+// The key that says that layers attend to a window only; null: none does.
+Result<const char*> window_key(const JsonFields& config) {
+  OCTET_TRY(const bool used, config.boolean("use_sliding_window", false));
+  const Json* types = config.find("layer_types");
+  const char* key = used ? "use_sliding_window" : nullptr;
+  if (types == nullptr) return key;
+  if (!types->is_array()) return config.unsupported("layer_types");
+  for (const Json& type : *types) {
+    if (type == "sliding_attention") {
+      key = "layer_types";
+    } else if (type != "full_attention") {
+      return config.unsupported("layer_types");
+    }
+  }
+  return key;
+}
+
+Result<> read_window(const JsonFields& config, const ConfigOptions& options, ModelConfig& model) {
+  OCTET_TRY(const char* key, window_key(config));
+  if (key == nullptr) return {};
+  if (!options.disable_sliding_window) {
+    return fail(
+        ErrorCode::kUnsupported,
+        "{}: {} asks for sliding windows, which are not supported; --disable-sliding-window serves the model with "
+        "a context of its window",
+        config.where(), key);
+  }
+  OCTET_TRY(const std::int64_t window, config.required_integer("sliding_window", 1, kMaxPositions));
+  model.max_positions = std::min(model.max_positions, window);
+  return {};
+}
+
+Result<HfConfig> read_fields(const JsonFields& config, const ConfigOptions& options) {
   HfConfig out;
   OCTET_TRY(const ArchitectureInfo* info, read_architecture(config));
   out.model.architecture = info->hf_class;
   OCTET_TRY_VOID(refuse_unbuilt(config));
   OCTET_TRY_VOID(read_sizes(config, *info, out.model));
   OCTET_TRY_VOID(read_rope(config, out.model));
+  OCTET_TRY_VOID(read_window(config, options, out.model));
   OCTET_TRY_VOID(read_biases(config, *info, out.model));
   OCTET_TRY_VOID(read_tokens(config, out.model));
   OCTET_TRY(out.dtype_given, read_dtype(config, out.model));
   return out;
+}
+
+Result<HfConfig> read_changed(Json config, const std::string& where, const ConfigOptions& options) {
+  if (options.overrides.empty()) return read_fields(JsonFields(config, where), options);
+  apply_overrides(config, options.overrides);
+  return read_fields(JsonFields(config, where + " with --hf-overrides"), options);
 }
 
 Result<GenerationDefaults> read_generation(const JsonFields& fields, ModelConfig& config) {
@@ -236,16 +280,16 @@ Result<GenerationDefaults> read_generation(const JsonFields& fields, ModelConfig
 
 }  // namespace
 
-Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where) {
+Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where, const ConfigOptions& options) {
   auto parsed = parse_json(text);
   if (!parsed) return within(where, std::move(parsed).error());
   if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "{}: not a JSON object", where);
-  return read_fields(JsonFields(*parsed, where));
+  return read_changed(*std::move(parsed), where, options);
 }
 
-Result<HfConfig> read_hf_config(const std::filesystem::path& path) {
-  OCTET_TRY(const Json config, read_json_object(path.string()));
-  return read_fields(JsonFields(config, path.string()));
+Result<HfConfig> read_hf_config(const std::filesystem::path& path, const ConfigOptions& options) {
+  OCTET_TRY(Json config, read_json_object(path.string()));
+  return read_changed(std::move(config), path.string(), options);
 }
 
 Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config) {

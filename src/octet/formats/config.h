@@ -5,9 +5,17 @@
 #include <string_view>
 
 #include "octet/base/error.h"
+#include "octet/base/json.h"
 #include "octet/formats/model_config.h"
 
 namespace octet::formats {
+
+// What is read otherwise than the file says.
+struct ConfigOptions {
+  // Serve a model of sliding windows with full attention and a context of its window, in which both are the same.
+  bool disable_sliding_window = false;
+  Json overrides = Json::object();  // members that replace the file's; into objects named *_config they are merged
+};
 
 struct HfConfig {
   ModelConfig model;
@@ -17,9 +25,9 @@ struct HfConfig {
 // Keys as transformers 4 and 5 write them: torch_dtype, rope_theta and rope_scaling, or dtype and rope_parameters.
 // Errors name the file and the key. An unknown architecture, quantization or rope type is refused by name, as is what
 // would change the answers and is not built (sliding windows, other activations).
-Result<HfConfig> read_hf_config(const std::filesystem::path& path);
+Result<HfConfig> read_hf_config(const std::filesystem::path& path, const ConfigOptions& options = {});
 // The same from text; `where` stands in messages.
-Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where);
+Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where, const ConfigOptions& options = {});
 
 // Defaults for requests; its end-of-sequence ids are added to the config's.
 Result<GenerationDefaults> read_generation_config(const std::filesystem::path& path, ModelConfig& config);

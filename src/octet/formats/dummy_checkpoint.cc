@@ -46,7 +46,7 @@ Result<> DummyCheckpoint::load(const std::filesystem::path& folder, const OpenOp
   std::filesystem::path config_path = options.config.value_or(folder);
   std::error_code error;
   if (std::filesystem::is_directory(config_path, error)) config_path /= "config.json";
-  OCTET_TRY(HfConfig config, read_hf_config(config_path));
+  OCTET_TRY(HfConfig config, read_hf_config(config_path, options.config_changes));
   config_ = std::move(config.model);
   const auto generation = folder / "generation_config.json";
   if (options.generation == "auto" && std::filesystem::exists(generation, error)) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "octet/base/glob.h"
 #include "octet/base/log.h"
 #include "octet/formats/config.h"
 #include "octet/formats/json_fields.h"
@@ -48,14 +49,17 @@ class FolderCheckpoint final : public Checkpoint {
     const SafetensorsFile* file;
   };
   Result<> read_configs(const OpenOptions& options);
+  bool ignored(const std::string& file) const { return matches_any(ignore_patterns_, file); }
   Result<> open_single();
   Result<> open_sharded();
+  std::unexpected<Error> left_out(const std::string& file) const;
   Result<> check_listed(const ShardIndex& index) const;
   Result<> add_file(const std::filesystem::path& path);
   Result<> check_embedding() const;
   Result<> read_text_side();
 
   std::filesystem::path config_path_;
+  std::vector<std::string> ignore_patterns_;
   bool sharded_ = false;
   bool dtype_given_ = false;
   std::deque<SafetensorsFile> files_;  // addresses stay
@@ -65,7 +69,8 @@ class FolderCheckpoint final : public Checkpoint {
 
 Result<> FolderCheckpoint::load(const std::filesystem::path& folder, const OpenOptions& options) {
   path_ = folder;
-  sharded_ = present(folder / kIndex);
+  ignore_patterns_ = options.ignore_patterns;
+  sharded_ = present(folder / kIndex) && !ignored(kIndex);
   OCTET_TRY_VOID(read_configs(options));
   OCTET_TRY_VOID(sharded_ ? open_sharded() : open_single());
   OCTET_TRY_VOID(check_embedding());
@@ -76,7 +81,7 @@ Result<> FolderCheckpoint::read_configs(const OpenOptions& options) {
   config_path_ = options.config.value_or(path_);
   std::error_code error;
   if (std::filesystem::is_directory(config_path_, error)) config_path_ /= "config.json";
-  OCTET_TRY(HfConfig config, read_hf_config(config_path_));
+  OCTET_TRY(HfConfig config, read_hf_config(config_path_, options.config_changes));
   config_ = std::move(config.model);
   dtype_given_ = config.dtype_given;
   if (present(path_ / "hf_quant_config.json")) {
@@ -104,20 +109,28 @@ Result<> FolderCheckpoint::add_file(const std::filesystem::path& path) {
   return {};
 }
 
+std::unexpected<Error> FolderCheckpoint::left_out(const std::string& file) const {
+  return fail(ErrorCode::kNotFound, "{}: the weights need {}, which --ignore-patterns leaves out", path_.string(),
+              printable(file));
+}
+
 Result<> FolderCheckpoint::open_single() {
   if (!present(path_ / kSingle)) {
     return fail(ErrorCode::kNotFound, "{}: neither {} nor {}", path_.string(), kSingle, kIndex);
   }
+  if (ignored(kSingle)) return left_out(kSingle);
   return add_file(path_ / kSingle);
 }
 
 Result<> FolderCheckpoint::open_sharded() {
-  if (present(path_ / kSingle)) log_warning("{}: read instead of the {} beside it", (path_ / kIndex).string(), kSingle);
+  if (present(path_ / kSingle) && !ignored(kSingle))
+    log_warning("{}: read instead of the {} beside it", (path_ / kIndex).string(), kSingle);
   OCTET_TRY(const ShardIndex index, read_shard_index(path_ / kIndex));
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : index.shards) shards.insert(shard);
   std::vector<std::string> missing;
   for (const std::string& shard : shards) {
+    if (ignored(shard)) return left_out(shard);
     if (!present(path_ / shard)) missing.push_back(printable(shard));
   }
   if (!missing.empty()) {

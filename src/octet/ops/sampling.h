@@ -46,14 +46,19 @@ struct SamplingBatch {
   TensorView tokens;       // out: [n] I32
 };
 
-// Log-probabilities of the logits as the model gave them: before edits, temperature and filters.
+// Log-probabilities of logits, or these themselves. A row is taken as the model gave it, or as the draw saw it: after
+// edits, and where it is not greedy over the temperature, with -infinity for what a filter left out.
 struct LogprobBatch {
-  TensorView rows;    // [n] I32: a row of logits each
-  TensorView tokens;  // [n] I32: the token that is asked for
+  TensorView rows;             // [n] I32: a row of logits each
+  TensorView tokens;           // [n] I32: the token that is asked for
+  TensorView draws;            // [n] I32: the draw whose row of `sampling` changes this one, or -1; empty: none does
+  TensorView sampling, edits;  // as SamplingBatch::rows and ::edits
+  bool only_logits = false;    // tell logits
   // out:
-  TensorView logprobs;      // [n] F32, of that token
+  TensorView logprobs;      // [n] F32, of that token; -infinity where it could not be drawn
   TensorView ranks;         // [n] I32: how many tokens are at least as likely, itself among them
-  TensorView top_tokens;    // [n, top] I32: the likeliest tokens, the lower id first among equals; top <= vocabulary
+  TensorView top_tokens;    // [n, top] I32: the likeliest tokens, the lower id first among equals; top <= vocabulary.
+                            // Where less are above -infinity, the rest is id 0 with that
   TensorView top_logprobs;  // [n, top] F32
 };
 

@@ -315,6 +315,9 @@ asio::awaitable<bool> Connection::answer() {
 // Sends a reply as it comes. False: the connection is over.
 asio::awaitable<bool> Connection::answer_reply(bool keep_alive) {
   bool streaming = false;
+  const std::chrono::milliseconds interval = reply_->keep_alive_interval();
+  const auto next_keep_alive = [interval] { return interval.count() > 0 ? SteadyTime::now() + interval : Time::max(); };
+  Time silent_until = next_keep_alive();
   for (;;) {
     woken_ = false;
     ReplyPart part;
@@ -322,6 +325,11 @@ asio::awaitable<bool> Connection::answer_reply(bool keep_alive) {
       reply_->cut(unavailable("the server is shutting down", kRetrySeconds), part);
     } else {
       reply_->poll(part);
+      const bool silent = !part.head && part.body.empty() && part.end == ReplyPart::End::kNo;
+      if (silent && SteadyTime::now() >= silent_until) {
+        reply_->keep_alive(part);
+        silent_until = next_keep_alive();
+      }
     }
     if (part.head) {
       streaming = part.stream;
@@ -331,13 +339,16 @@ asio::awaitable<bool> Connection::answer_reply(bool keep_alive) {
     }
     if (streaming) append_piece(part.body);
     if (streaming && part.end == ReplyPart::End::kDone && chunked_) output_ += "0\r\n\r\n";
-    if (!output_.empty() && !co_await write_out()) co_return false;
+    if (!output_.empty()) {
+      if (!co_await write_out()) co_return false;
+      silent_until = next_keep_alive();
+    }
     if (part.end == ReplyPart::End::kBroken) co_return false;
     if (part.end == ReplyPart::End::kDone || (part.head && !streaming)) co_return keep_alive;
     // Half a connection is not worth a running model: a client that ends its side has gone.
     if (ended_ || failed_ || too_far_ahead()) co_return false;
     arm_read();
-    if (!woken_ && !thread_.cutting) co_await wait(Time::max());
+    if (!woken_ && !thread_.cutting) co_await wait(silent_until);
   }
 }
 

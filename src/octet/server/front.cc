@@ -54,6 +54,11 @@ class Front::TrackedReply final : public Reply {
     inner_->cut(error, part);
     add_headers(part);
   }
+  std::chrono::milliseconds keep_alive_interval() const override { return inner_->keep_alive_interval(); }
+  void keep_alive(ReplyPart& part) override {
+    inner_->keep_alive(part);
+    add_headers(part);
+  }
   std::size_t backlog() const override { return inner_->backlog(); }
   void abandon() override { inner_->abandon(); }
   const RequestSummary* summary() const override { return inner_->summary(); }

@@ -11,8 +11,6 @@ namespace {
 
 using engine::FinishReason;
 
-constexpr std::string_view kFingerprint = "octet-" OCTET_VERSION;
-
 void append_ids(std::string& out, std::span<const text::TokenId> ids) {
   out += '[';
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -61,6 +59,9 @@ void AnswerBuilder::count(std::int32_t choice, const engine::Output& output) {
   prompt.tokens = output.prompt_tokens;
   prompt.cached = std::max(prompt.cached, output.cached_tokens);
   state.completion_tokens = output.completion_tokens;
+  state.queue_ns = output.queue_ns;
+  state.first_token_ns = output.first_token_ns;
+  state.last_token_ns = output.last_token_ns;
   if (output.finish != FinishReason::kNone && state.finish == FinishReason::kNone) {
     state.finish = output.finish;
     state.stop_reason = stop_reason(output);
@@ -92,6 +93,28 @@ std::string AnswerBuilder::usage() const {
 std::string AnswerBuilder::usage_of(std::int32_t choice) const {
   const PromptCount& prompt = prompts_[static_cast<std::size_t>(choice / format_.choices_per_prompt)];
   return usage_json(prompt.tokens, choices_[static_cast<std::size_t>(choice)].completion_tokens, prompt.cached);
+}
+
+// vLLM's names. Generation is from the first token to the last; tokens per second count from the first step, so prefill
+// is in them.
+std::string AnswerBuilder::metrics() const {
+  if (!format_.metrics) return "null";
+  const Choice& choice = choices_.front();
+  const auto milliseconds = [](std::int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) * 1e-6); };
+  std::string queue = "null", first = "null", generation = "null", mean = "null", speed = "null";
+  if (choice.first_token_ns >= 0) {
+    const std::int64_t between = choice.last_token_ns - choice.first_token_ns;
+    const std::int64_t inference = choice.last_token_ns - choice.queue_ns;
+    queue = milliseconds(choice.queue_ns);
+    first = milliseconds(choice.first_token_ns);
+    generation = milliseconds(between);
+    if (choice.completion_tokens > 1) mean = milliseconds(between / (choice.completion_tokens - 1));
+    if (inference > 0) speed = fmt::format("{:.3f}", choice.completion_tokens * 1e9 / static_cast<double>(inference));
+  }
+  return fmt::format(
+      "{{\"time_to_first_token_ms\":{},\"generation_time_ms\":{},\"queue_time_ms\":{},\"mean_itl_ms\":{},"
+      "\"tokens_per_second\":{}}}",
+      first, generation, queue, mean, speed);
 }
 
 void AnswerBuilder::add(std::int32_t choice, engine::Output&& output) {
@@ -129,7 +152,9 @@ void AnswerBuilder::append_prompt(std::string& out, const Choice& choice) const 
 }
 
 void AnswerBuilder::chat_choice(std::string& out, std::int32_t index, Choice& choice) const {
-  fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"message\":{{\"role\":\"assistant\",\"content\":", index);
+  fmt::format_to(std::back_inserter(out), "{{\"index\":{},\"message\":{{\"role\":", index);
+  append_json_string(out, format_.role);
+  out += ",\"content\":";
   append_json_string(out, choice.text);
   fmt::format_to(std::back_inserter(out),
                  ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,\"reasoning\":null}},"
@@ -184,8 +209,8 @@ std::string AnswerBuilder::whole() {
       completion_choice(out, i, choice);
     }
   }
-  fmt::format_to(std::back_inserter(out), "],\"service_tier\":null,\"system_fingerprint\":\"{}\",\"usage\":{}",
-                 kFingerprint, usage());
+  fmt::format_to(std::back_inserter(out), "],\"service_tier\":null,\"system_fingerprint\":{},\"usage\":{}",
+                 format_.fingerprint, usage());
   if (chat) {
     out += ",\"prompt_logprobs\":";
     append_prompt(out, choices_.front());
@@ -196,7 +221,7 @@ std::string AnswerBuilder::whole() {
       out += "null";
     }
   }
-  out += ",\"kv_transfer_params\":null,\"ec_transfer_params\":null,\"metrics\":null}";
+  out += ",\"kv_transfer_params\":null,\"ec_transfer_params\":null,\"metrics\":" + metrics() + "}";
   return out;
 }
 
@@ -209,7 +234,9 @@ void AnswerBuilder::begin(std::string& out) {
   for (std::int32_t i = 0; i < format_.choices(); ++i) {
     if (format_.kind == ApiKind::kChat) {
       open_chunk(out, i);
-      out += "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
+      out += "\"delta\":{\"role\":";
+      append_json_string(out, format_.role);
+      out += ",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
       if (format_.return_token_ids) {
         out += ",\"prompt_token_ids\":";
         append_ids(out, format_.prompt_ids.front());
@@ -258,7 +285,9 @@ void AnswerBuilder::event(std::string& out, std::int32_t choice, const engine::O
 void AnswerBuilder::end(std::string& out) {
   if (format_.include_usage) {
     out += chunk_head_;
-    fmt::format_to(std::back_inserter(out), "],\"usage\":{}}}\n\n", usage());
+    fmt::format_to(std::back_inserter(out), "],\"usage\":{}", usage());
+    if (format_.metrics) out += ",\"metrics\":" + metrics();
+    out += "}\n\n";
   }
   out += "data: [DONE]\n\n";
 }

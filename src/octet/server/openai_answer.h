@@ -24,6 +24,9 @@ struct AnswerFormat : AnswerFrame {
   std::int32_t logprobs = -1, prompt_logprobs = -1;    // as in SamplingParams
   bool echo_logprobs = false;                          // those of the echoed prompt come first
   bool tokens_as_ids = false;
+  bool metrics = false;                        // times of the only choice
+  std::string role = "assistant";              // of a chat's answer
+  std::string fingerprint = "null";            // JSON
   const text::Tokenizer* tokenizer = nullptr;  // outlives the answer
 
   bool needs_prompt_ids() const { return return_token_ids || echo_logprobs; }
@@ -49,7 +52,8 @@ class AnswerBuilder final : public AnswerWriter {
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string stop_reason = "null";  // JSON
     std::int32_t completion_tokens = 0;
-    bool begun = false;  // a chunk was sent
+    std::int64_t queue_ns = -1, first_token_ns = -1, last_token_ns = -1;  // as in engine::Output
+    bool begun = false;                                                   // a chunk was sent
     std::vector<engine::Logprob> logprobs, prompt_logprobs;
     CompletionLogprobs offsets;
   };
@@ -59,6 +63,7 @@ class AnswerBuilder final : public AnswerWriter {
 
   void count(std::int32_t choice, const engine::Output& output);
   std::string usage() const;
+  std::string metrics() const;
   std::string usage_of(std::int32_t choice) const;
   std::string usage_json(std::int64_t prompt, std::int64_t completion, std::int64_t cached) const;
   std::string_view prompt_echo(std::int32_t choice) const;

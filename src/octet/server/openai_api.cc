@@ -68,6 +68,7 @@ struct OpenAiApi::State {
   bool post(std::string body, Job job);
   HttpResponse models();
   HttpResponse one_model(std::string_view name);
+  HttpResponse tokenizer_info();
 
   Service& service;
   ApiOptions options;
@@ -79,7 +80,7 @@ RequestHandler OpenAiApi::State::generator(Prepare prepare, ErrorForm error_form
   return [this, prepare, error_form](HttpRequest&& request, const std::shared_ptr<Waker>& waker) -> Answer {
     auto model = service.admit();
     if (!model) return error_form(model.error());
-    auto reply = std::make_shared<GenerationReply>(waker, error_form, options.log);
+    auto reply = std::make_shared<GenerationReply>(waker, error_form, options.log, options.stream);
     const bool queued = post(std::move(request.body), [this, prepare, reply, model = *model](const std::string& body) {
       start(prepare, body, model, *reply);
     });
@@ -158,6 +159,14 @@ HttpResponse OpenAiApi::State::one_model(std::string_view name) {
   return json_response(model_card(std::string(name), service, **model));
 }
 
+HttpResponse OpenAiApi::State::tokenizer_info() {
+  auto model = service.available();
+  if (!model) return error_response(model.error());
+  const engine::Replica& replica = *(*model)->replica;
+  if (!replica.tokenizer) return error_response(bad_value({}, "this server runs without a tokenizer"));
+  return json_response(replica.tokenizer_info);
+}
+
 OpenAiApi::OpenAiApi(Service& service, ApiOptions options) : state_(std::make_unique<State>(service, options)) {}
 OpenAiApi::~OpenAiApi() = default;
 
@@ -178,6 +187,9 @@ void OpenAiApi::add_routes(Router& router) {
   router.add("POST", "/v1/messages/count_tokens", state->on_worker(&State::count_tokens, anthropic_error));
   router.add("POST", "/tokenize", state->on_worker(&State::tokenize));
   router.add("POST", "/detokenize", state->on_worker(&State::detokenize));
+  if (state->options.tokenizer_info) {
+    router.add("GET", "/tokenizer_info", [state](HttpRequest&&, Wake) { return Answer(state->tokenizer_info()); });
+  }
   router.add("GET", "/v1/models", [state](HttpRequest&&, Wake) { return Answer(state->models()); });
   router.add("GET", "/v1/models/*", [state](HttpRequest&& request, Wake) {
     return Answer(state->one_model(std::string_view(request.path).substr(sizeof "/v1/models/" - 1)));

@@ -43,8 +43,7 @@ class Preparation {
     }
     const std::int64_t sequences =
         request_.choices * std::max<std::int64_t>(1, static_cast<std::int64_t>(request_.prompts.size()));
-    const engine::SchedulerConfig& scheduler = replica_.engine->config().scheduler;
-    const std::int64_t places = std::int64_t{scheduler.max_sequences} + scheduler.max_waiting;
+    const std::int32_t places = replica_.engine->places();
     if (sequences > places) {
       return std::unexpected(bad_value(
           {}, fmt::format("prompts and n ask for {} sequences; {} may run and wait here", sequences, places)));
@@ -176,11 +175,18 @@ class Preparation {
   GenerationRequest& request_;
 };
 
+// As in vLLM: an answer that begins no turn of its own belongs to the last message.
+std::string answer_role(const ChatPrompt& chat, const ApiOptions& options) {
+  if (chat.add_generation_prompt || chat.messages.empty()) return options.response_role;
+  return chat.messages.back()["role"].get<std::string>();
+}
+
 AnswerFormat answer_format(const GenerationRequest& request, const Service& service, const ApiOptions& options) {
   AnswerFormat format;
   format.kind = request.kind;
   static_cast<AnswerFrame&>(format) =
       answer_frame(request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", request, service);
+  if (request.kind == ApiKind::kChat) format.role = answer_role(request.chat, options);
   format.include_usage = request.include_usage || (request.stream && options.force_include_usage);
   format.continuous_usage = request.continuous_usage;
   format.return_token_ids = request.return_token_ids;
@@ -238,6 +244,7 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
   format.tokenizer = model.replica->tokenizer.get();
   // There is nothing else that an answer could show.
   if (format.tokenizer == nullptr) format.return_token_ids = true;
+  format.fingerprint = fingerprint_json(options.fingerprint, *model.replica, model.configuration_hash);
   const auto add = [&](std::vector<text::TokenId> ids) -> ApiResult<> {
     OCTET_TRY(engine::Request one, preparation.engine_request(std::move(ids)));
     if (format.needs_prompt_ids()) format.prompt_ids.push_back(one.prompt);
@@ -254,6 +261,7 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
     OCTET_TRY_VOID(add(std::move(ids)));
   }
   format.prompts = static_cast<std::int32_t>(prepared.requests.size());
+  format.metrics = options.request_metrics && format.choices() == 1;
   prepared.writer = std::make_unique<AnswerBuilder>(std::move(format));
   return prepared;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "octet/server/fingerprint.h"
 #include "octet/server/openai_reply.h"
 #include "octet/server/openai_request.h"
 #include "octet/server/request_log.h"
@@ -14,7 +15,12 @@ struct ApiOptions {
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
   bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
+  bool tokenizer_info = false;         // GET /tokenizer_info is there
+  bool request_metrics = false;        // answers of one choice tell their times
   int workers = 2;                     // threads for JSON, templates and tokenizing
+  StreamOptions stream;
+  FingerprintOptions fingerprint;
+  std::string response_role = "assistant";  // of a chat's answer
   TemplateOptions templates;
   RequestLogOptions log;
   bool engine_metrics = true;  // /metrics tells the engine's figures

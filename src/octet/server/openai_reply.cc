@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "octet/server/stream_bundle.h"
 
 namespace octet::server {
 namespace {
@@ -37,19 +40,33 @@ class GenerationReply::Mailbox {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
       if (output.finish != FinishReason::kNone) --unfinished_;
-      const bool wake = stream_ || unfinished_ == 0 || is_failure(output);
-      bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId) +
-                output.logprobs.size() * kLogprobBytes;
-      pending_.push_back({choice, std::move(output)});
+      bool wake = stream_ || unfinished_ == 0 || is_failure(output);
+      if (!bundle_) {
+        keep(choice, std::move(output));
+      } else if (is_failure(output)) {
+        keep_held(choice);
+        keep(choice, std::move(output));
+      } else if (auto ready = bundle_->add(choice, std::move(output))) {
+        keep(choice, *std::move(ready));
+      } else {
+        wake = false;
+      }
       if (wake && open_) waker = waker_;
     }
     if (waker) waker->wake();
   }
 
-  void prepare(const AnswerFrame& frame) {
+  void prepare(const AnswerFrame& frame, std::int32_t interval) {
     const std::lock_guard lock(mutex_);
     stream_ = frame.stream;
     unfinished_ = frame.choices();
+    if (stream_ && interval > 1) bundle_.emplace(interval, frame.choices());
+  }
+
+  // Nothing is held back any more: what comes is not sent.
+  void release_held() {
+    const std::lock_guard lock(mutex_);
+    for (std::int32_t choice = 0; bundle_ && choice < bundle_->choices(); ++choice) keep_held(choice);
   }
 
   // Remembers a request to cancel. False: the client has gone already.
@@ -101,8 +118,19 @@ class GenerationReply::Mailbox {
   }
 
  private:
+  // With the lock held.
+  void keep(std::int32_t choice, engine::Output&& output) {
+    bytes_ += sizeof(Delivery) + output.text.size() + output.tokens.size() * sizeof(text::TokenId) +
+              output.logprobs.size() * kLogprobBytes;
+    pending_.push_back({choice, std::move(output)});
+  }
+  void keep_held(std::int32_t choice) {
+    if (auto held = bundle_->take(choice)) keep(choice, *std::move(held));
+  }
+
   mutable std::mutex mutex_;
   std::shared_ptr<Waker> waker_;
+  std::optional<StreamBundle> bundle_;  // of a stream whose events hold several tokens
   std::vector<Delivery> pending_;
   std::vector<Delivery> taken_;  // swapped with pending_, so that a stream allocates no list per token
   std::vector<engine::RequestId> ids_;
@@ -112,8 +140,9 @@ class GenerationReply::Mailbox {
   bool stream_ = false, open_ = false, closed_ = false;
 };
 
-GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, ErrorForm error_form, const RequestLogOptions& log)
-    : error_form_(error_form), log_(log), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
+GenerationReply::GenerationReply(std::shared_ptr<Waker> waker, ErrorForm error_form, const RequestLogOptions& log,
+                                 const StreamOptions& stream)
+    : error_form_(error_form), log_(log), stream_(stream), mailbox_(std::make_shared<Mailbox>(std::move(waker))) {}
 GenerationReply::~GenerationReply() = default;
 
 void GenerationReply::fail(const ApiError& error) { mailbox_->open(error); }
@@ -124,7 +153,7 @@ void GenerationReply::start(std::shared_ptr<ServedModel> model, PreparedRequest 
   engine::Engine& engine = *model->replica->engine;
   const std::int32_t per_prompt = prepared.writer->frame().choices_per_prompt;
   model_ = std::move(model);
-  mailbox_->prepare(prepared.writer->frame());
+  mailbox_->prepare(prepared.writer->frame(), stream_.interval);
   summary_.id = prepared.writer->frame().id;
   for (const engine::Request& request : prepared.requests) {
     summary_.prompt_tokens += static_cast<std::int64_t>(request.prompt.size());
@@ -174,14 +203,11 @@ void GenerationReply::poll(ReplyPart& part) {
       writer_->add(delivery.choice, std::move(delivery.output));
       continue;
     }
-    if (!head_sent_ && !part.head) {
-      part.stream = true;
-      part.head = HttpResponse{200, "text/event-stream; charset=utf-8", {}, {{"Cache-Control", "no-cache"}}};
-      writer_->begin(part.body);
-    }
+    open_stream(part);
+    if (!std::exchange(begun_, true)) writer_->begin(part.body);
     writer_->event(part.body, delivery.choice, delivery.output);
   }
-  if (part.head) head_sent_ = true;
+  head_sent_ = head_sent_ || part.head;
   if (!writer_->complete()) return;
   ended_ = true;
   part.end = ReplyPart::End::kDone;
@@ -191,6 +217,20 @@ void GenerationReply::poll(ReplyPart& part) {
   } else {
     part.head = HttpResponse{200, "application/json", writer_->whole(), {}};
   }
+}
+
+void GenerationReply::open_stream(ReplyPart& part) {
+  if (head_sent_ || part.head) return;
+  part.stream = true;
+  part.head = HttpResponse{200, "text/event-stream; charset=utf-8", {}, {{"Cache-Control", "no-cache"}}};
+}
+
+// From here on what fails is an event, and no status.
+void GenerationReply::keep_alive(ReplyPart& part) {
+  if (!opened_ || ended_ || !writer_->frame().stream) return;
+  open_stream(part);
+  head_sent_ = true;
+  part.body += ": keep-alive\n\n";
 }
 
 // An error status while nothing has been sent; behind that an event, and no regular end.
@@ -210,6 +250,7 @@ void GenerationReply::cut(const ApiError& error, ReplyPart& part) { end_with(err
 std::size_t GenerationReply::backlog() const { return mailbox_->bytes(); }
 
 void GenerationReply::abandon() {
+  mailbox_->release_held();  // it counts for the log
   std::optional<ApiError> failure;
   if (std::vector<Delivery>* news = ended_ ? nullptr : mailbox_->take(failure)) {
     opened_ = true;

@@ -1,5 +1,6 @@
 // An answer in the making: between a route, which fills it from any thread, and the connection, which sends it.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -42,6 +43,10 @@ class Reply {
   // In place of poll() where the server cannot wait for the rest: what tells the client so. Nothing is polled behind
   // it.
   virtual void cut(const ApiError& error, ReplyPart& part);
+  // How long nothing may be sent before keep_alive() is asked for something; 0: for ever. Stays the same.
+  virtual std::chrono::milliseconds keep_alive_interval() const { return {}; }
+  // Appends what a client passes over; nothing where nothing can be sent yet.
+  virtual void keep_alive(ReplyPart&) {}
   // Bytes that wait to be polled.
   virtual std::size_t backlog() const = 0;
   // The client is gone or too slow, nothing more will be polled.

@@ -100,6 +100,11 @@ class RequestLog::WatchedReply final : public Reply {
     inner_->cut(error, part);
     watch(part);
   }
+  std::chrono::milliseconds keep_alive_interval() const override { return inner_->keep_alive_interval(); }
+  void keep_alive(ReplyPart& part) override {
+    inner_->keep_alive(part);
+    watch(part);
+  }
   std::size_t backlog() const override { return inner_->backlog(); }
   void abandon() override {
     inner_->abandon();

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "octet/base/check.h"
+#include "octet/server/fingerprint.h"
 
 namespace octet::server {
 namespace {
@@ -30,6 +31,7 @@ Service::Service(std::vector<std::string> names) : names_(std::move(names)), cre
 void Service::publish(std::unique_ptr<engine::Replica> replica) {
   auto model = std::make_shared<ServedModel>();
   if (replica->tokenizer) model->longest_token = longest_token(*replica->tokenizer);
+  model->configuration_hash = configuration_hash(*replica);
   model->replica = std::move(replica);
   const std::lock_guard lock(mutex_);
   model_ = std::move(model);

@@ -16,7 +16,8 @@ namespace octet::server {
 
 struct ServedModel {
   std::unique_ptr<engine::Replica> replica;
-  std::size_t longest_token = 1;  // bytes that one token can stand for, at most
+  std::size_t longest_token = 1;   // bytes that one token can stand for, at most
+  std::string configuration_hash;  // for fingerprints
 };
 
 // Thread-safe.

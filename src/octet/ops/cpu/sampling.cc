@@ -216,29 +216,44 @@ std::int64_t draw(const float* weights, std::int64_t count, const double* sums, 
   return chosen;
 }
 
+bool is_greedy(const SamplingRow& row) { return !(row.temperature >= kGreedyBelow); }
+
+// What the filters leave: weights in scratch.weights, 0 for what is out, and their sums. few: they are of the tokens
+// scratch.ids, else of the whole vocabulary.
+struct Filtered {
+  bool few = false;
+  std::int64_t candidates = 0;
+  double total = 0;
+};
+
+Filtered filter(const float* logits, std::int64_t count, float largest, const SamplingRow& row,
+                SamplingScratch& scratch) {
+  Filtered left{.few = row.top_k > 0 && row.top_k < count, .candidates = count};
+  const float* chosen_logits = logits;
+  if (left.few) {
+    left.candidates = gather(logits, count, top_k_threshold(logits, count, row.top_k, scratch), scratch);
+    chosen_logits = scratch.logits.get();
+  }
+  float* weights = scratch.weights.get();
+  softmax_weights(chosen_logits, left.candidates, largest, row.temperature, row.min_p, weights);
+  left.total = block_sums(weights, left.candidates, scratch.sums.get());
+  if (row.top_p < 1.0f) {
+    keep_top_p(weights, left.candidates, row.top_p, left.total, scratch);
+    left.total = block_sums(weights, left.candidates, scratch.sums.get());
+  }
+  return left;
+}
+
 std::int32_t sample_row(const float* logits, std::int64_t count, const SamplingRow& row, SamplingScratch& scratch) {
   float* maxima = scratch.block_max.get();
   block_maxima(logits, count, maxima);
   float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
-  bool greedy = !(row.temperature >= kGreedyBelow) || row.top_k == 1;
-  if (greedy || std::isinf(largest)) return first_of_largest(logits, count, maxima, largest);
+  if (is_greedy(row) || row.top_k == 1 || std::isinf(largest)) return first_of_largest(logits, count, maxima, largest);
 
-  const bool few = row.top_k > 0 && row.top_k < count;
-  const float* chosen_logits = logits;
-  std::int64_t candidates = count;
-  if (few) {
-    candidates = gather(logits, count, top_k_threshold(logits, count, row.top_k, scratch), scratch);
-    chosen_logits = scratch.logits.get();
-  }
-  float* weights = scratch.weights.get();
-  softmax_weights(chosen_logits, candidates, largest, row.temperature, row.min_p, weights);
-  double total = block_sums(weights, candidates, scratch.sums.get());
-  if (row.top_p < 1.0f) {
-    keep_top_p(weights, candidates, row.top_p, total, scratch);
-    total = block_sums(weights, candidates, scratch.sums.get());
-  }
-  std::int64_t index = draw(weights, candidates, scratch.sums.get(), total, uniform_draw(row.seed, row.position));
-  return few ? scratch.ids[index] : static_cast<std::int32_t>(index);
+  const Filtered left = filter(logits, count, largest, row, scratch);
+  std::int64_t index = draw(scratch.weights.get(), left.candidates, scratch.sums.get(), left.total,
+                            uniform_draw(row.seed, row.position));
+  return left.few ? scratch.ids[index] : static_cast<std::int32_t>(index);
 }
 
 // The row's logits with its edits, in scratch.edited.
@@ -258,6 +273,33 @@ const float* edit(const float* logits, std::int64_t count, const SamplingRow& ro
     edited[change.token] = x - change.subtract;
   }
   return edited;
+}
+
+// The row as the draw sees it, in scratch.edited.
+const float* processed(const float* logits, std::int64_t count, const SamplingRow& row, const LogitEdit* edits,
+                       SamplingScratch& scratch) {
+  edit(logits, count, row, edits, scratch);
+  float* out = scratch.edited.get();
+  if (is_greedy(row)) return out;
+  block_maxima(out, count, scratch.block_max.get());
+  const float* maxima = scratch.block_max.get();
+  const float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
+  if (std::isinf(largest)) return out;
+  const Filtered left = filter(out, count, largest, row, scratch);
+  // A weight may be 0 because it is too small for a float; that is no filter.
+  const bool weighed = row.min_p > 0.0f || row.top_p < 1.0f;
+  const float* weights = scratch.weights.get();
+  if (!left.few) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      out[i] = weighed && weights[i] <= 0 ? -kInfinity : out[i] / row.temperature;
+    }
+    return out;
+  }
+  std::fill_n(out, count, -kInfinity);
+  for (std::int64_t i = 0; i < left.candidates; ++i) {
+    if (!weighed || weights[i] > 0) out[scratch.ids[i]] = scratch.logits[i] / row.temperature;
+  }
+  return out;
 }
 
 // log(sum of e^(logits - largest)), the sum in an order that depends on nothing but the count.
@@ -302,7 +344,7 @@ void score_row(const float* logits, std::int64_t count, const LogprobBatch& batc
     *rank = 1;
     return;
   }
-  const double log_total = largest + log_sum(logits, count, largest, scratch);
+  const double log_total = batch.only_logits ? 0 : largest + log_sum(logits, count, largest, scratch);
   list_top(logits, count, log_total, top, top_tokens, top_logprobs, scratch);
   const float asked = logits[token];
   *logprob = asked > -kInfinity ? static_cast<float>(asked - log_total) : -kInfinity;
@@ -343,10 +385,18 @@ void Sampler::sample(TensorView logits, const SamplingBatch& batch) {
 void Sampler::logprobs(TensorView logits, const LogprobBatch& batch) {
   const std::int64_t vocabulary = logits.dims[1];
   OCTET_CHECK(logits.dtype == DType::kF32 && logits.strides[1] == 1 && batch.top_tokens.dims[1] <= vocabulary);
+  const auto* edits = static_cast<const LogitEdit*>(batch.edits.data);
   share_rows(batch.rows.dims[0], vocabulary, [&](SamplingScratch& scratch, std::int64_t i) {
     const std::int32_t row = *batch.rows.row<std::int32_t>(i);
     OCTET_CHECK(row >= 0 && row < logits.dims[0]);
-    score_row(logits.row<float>(row), vocabulary, batch, i, scratch);
+    const float* own = logits.row<float>(row);
+    const std::int32_t drawn = batch.draws.data == nullptr ? -1 : *batch.draws.row<std::int32_t>(i);
+    if (drawn >= 0) {
+      SamplingRow sampling;
+      std::memcpy(&sampling, batch.sampling.row<std::uint8_t>(drawn), sizeof sampling);
+      own = processed(own, vocabulary, sampling, edits, scratch);
+    }
+    score_row(own, vocabulary, batch, i, scratch);
   });
 }
 
