@@ -36,6 +36,9 @@ class Engine {
   // No new requests (kExhausted); returns when all running ones have ended or the deadline passed.
   void drain(std::int64_t deadline_ns);
   EngineStats stats() const;  // thread-safe
+  // How long there has been work, but no progress: neither has the engine's thread got on, nor has the executor told of
+  // any since this was asked last. 0: no work. Thread-safe.
+  std::int64_t stalled_ns() const;
   const EngineConfig& config() const;
 
  private:
