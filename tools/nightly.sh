@@ -10,11 +10,11 @@ gcc_tests() {
 }
 
 # Nothing may be left behind: of the whole program over twenty times the requests that `make bench` asks, and of a server
-# whose engine fails, whose queue is short and whose pool is small, over 10,000.
+# whose engine fails, whose queue is short and whose pool is small, over 100,000.
 soak() {
   tools/build.sh release
   build/benchmarks/memory_bench "$(build/octet pull smollm2 | tail -n 1)" 200000
-  OCTET_SOAK_REQUESTS=10000 build/octet_server_test --gtest_filter='Soak.*'
+  OCTET_SOAK_REQUESTS=100000 build/octet_server_test --gtest_filter='Soak.*'
 }
 
 stage "soak" soak

@@ -82,7 +82,7 @@ TEST(Soak, MixedRequestsWithFaultsLeaveNothingBehind) {
   EXPECT_EQ(probe(), answer);
   EXPECT_TRUE(eventually([&] { return server.http().connections() == 0; }));
   const Held before = held();
-  soak(octet::testing::soak_requests(2000), 2);
+  soak(octet::testing::soak_requests(3000), 2);
   EXPECT_EQ(probe(), answer);
   EXPECT_TRUE(eventually([&] { return server.http().connections() == 0; }));
   const Held after = held();
