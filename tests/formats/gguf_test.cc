@@ -109,6 +109,53 @@ TEST(LOAD05, AlignmentOf2To30IsRefused) {
   EXPECT_THAT(error_of(tiny_gguf().u32("general.alignment", 1u << 30)), HasSubstr("general.alignment"));
 }
 
+struct NumberedType {
+  DType dtype;
+  std::uint32_t id;  // in the file
+};
+constexpr NumberedType kBlockTypes[] = {
+    {DType::kQ4_0, 2},    {DType::kQ4_1, 3},   {DType::kQ5_0, 6},   {DType::kQ5_1, 7},    {DType::kQ8_0, 8},
+    {DType::kQ2_K, 10},   {DType::kQ3_K, 11},  {DType::kQ4_K, 12},  {DType::kQ5_K, 13},   {DType::kQ6_K, 14},
+    {DType::kIQ4_NL, 20}, {DType::kIQ3_S, 21}, {DType::kIQ2_S, 22}, {DType::kIQ4_XS, 23},
+};
+
+TEST(Gguf, BlockTypesHaveTheirSizes) {
+  GgufWriter writer = tiny_gguf();
+  for (const auto& [dtype, id] : kBlockTypes) {
+    writer.tensor(dtype_info(dtype).name, {512, 3}, id,
+                  std::string(static_cast<std::size_t>(bytes_of(dtype, 1536)), 'x'));
+  }
+  const std::string bytes = writer.bytes();
+  const auto file = GgufFile::parse(as_bytes(bytes), "x.gguf");
+  ASSERT_TRUE(file) << file.error().message;
+  for (const auto& [dtype, id] : kBlockTypes) {
+    const StoredTensor& tensor = file->tensors().at(std::string(dtype_info(dtype).name));
+    EXPECT_EQ(tensor.dtype, dtype);
+    EXPECT_THAT(tensor.shape, ElementsAre(3, 512));
+    EXPECT_EQ(static_cast<std::int64_t>(tensor.data.size()), bytes_of(dtype, 1536)) << tensor.name;
+  }
+}
+
+TEST(LOAD05, RowsThatCutABlockAreRefused) {
+  for (const auto& [dtype, id] : kBlockTypes) {
+    const DTypeInfo& info = dtype_info(dtype);
+    const std::int64_t inputs = info.block_values * 3 / 2;  // two rows are a whole number of blocks
+    const std::string data(static_cast<std::size_t>(bytes_of(dtype, 2 * inputs)), 'x');
+    EXPECT_THAT(
+        error_of(tiny_gguf().tensor("extra.weight", {inputs, 2}, id, data)),
+        HasSubstr(fmt::format("x.gguf: tensor extra.weight: rows of {} values are no whole number of {} blocks of {}",
+                              inputs, info.name, info.block_values)));
+  }
+}
+
+TEST(LOAD05, OtherTensorTypesAreRefusedByName) {
+  for (const auto& [id, name] : {std::pair{18u, "18 (IQ3_XXS)"}, {9u, "9 (Q8_1)"}, {31u, "31"}, {999u, "999"}}) {
+    EXPECT_THAT(error_of(tiny_gguf().tensor("extra.weight", {256}, id, std::string(256, 'x'))),
+                AllOf(HasSubstr(fmt::format("tensor extra.weight: type {} is not supported", name)),
+                      HasSubstr("supported are F32, F16, BF16, Q8_0,"), HasSubstr("IQ2_S")));
+  }
+}
+
 TEST(LOAD05, HarmlessUnknownKeysAreIgnored) {
   EXPECT_EQ(error_of(tiny_gguf().string("some.author", "x").array("some.list", GgufType::kF64, 0, "")), "");
 }

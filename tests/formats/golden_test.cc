@@ -168,5 +168,57 @@ TEST(Golden, GgufQwen) {
   }
 }
 
+// Files of mixed types, as they are published.
+TEST(Golden, GgufMixedTypes) {
+  struct Expected {
+    const char* file;
+    const char* architecture;
+    std::int64_t head_dim;
+    bool tied;
+    std::map<const char*, DType> types;  // of weights
+  };
+  const Expected cases[] = {
+      {"gguf/llama-bpe-q4_k_m.gguf",
+       "LlamaForCausalLM",
+       64,
+       false,
+       {{"model.embed_tokens.weight", DType::kQ4_K}, {"lm_head.weight", DType::kQ6_K}}},
+      {"gguf/llama-spm-q5_0-iq4.gguf",
+       "LlamaForCausalLM",
+       64,
+       false,
+       {{"model.layers.0.self_attn.q_proj.weight", DType::kQ5_0},
+        {"model.layers.0.self_attn.k_proj.weight", DType::kQ5_1},
+        {"model.layers.0.self_attn.v_proj.weight", DType::kIQ4_NL},
+        {"model.layers.0.self_attn.o_proj.weight", DType::kIQ4_XS},
+        {"model.layers.0.mlp.up_proj.weight", DType::kIQ3_S},
+        {"model.layers.0.mlp.down_proj.weight", DType::kIQ2_S}}},
+      {"gguf/qwen3-q5_k_mix.gguf",
+       "Qwen3ForCausalLM",
+       128,
+       true,
+       {{"model.embed_tokens.weight", DType::kQ6_K},
+        {"model.layers.0.mlp.up_proj.weight", DType::kQ2_K},
+        {"model.layers.0.mlp.down_proj.weight", DType::kQ3_K},
+        {"model.layers.1.mlp.down_proj.weight", DType::kQ5_K}}},
+  };
+  for (const Expected& expected : cases) {
+    SCOPED_TRACE(expected.file);
+    const auto checkpoint = open_golden(expected.file);
+    ASSERT_NE(checkpoint, nullptr);
+    EXPECT_EQ(checkpoint->config().architecture, expected.architecture);
+    EXPECT_EQ(checkpoint->config().head_dim, expected.head_dim);
+    EXPECT_EQ(checkpoint->config().tied_embeddings, expected.tied);
+    EXPECT_EQ(checkpoint->config().dtype, DType::kBF16);
+    expect_complete(*checkpoint);
+    for (const auto& [name, type] : expected.types) {
+      const StoredTensor* weight = checkpoint->find(name);
+      ASSERT_NE(weight, nullptr) << name;
+      EXPECT_EQ(weight->dtype, type) << name;
+      EXPECT_EQ(static_cast<std::int64_t>(weight->data.size()), bytes_of(type, weight->shape[0] * weight->shape[1]));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace octet::formats

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "octet/formats/checkpoint.h"
 #include "octet/models/model.h"
 #include "octet/models/registry.h"
 #include "octet/models/weight_plan.h"
+#include "octet/ops/backend.h"
 #include "tests/support/model_driver.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_model.h"
@@ -109,6 +111,32 @@ TEST(Load, WrongTypeIsNamed) {
     const Error error = load_error(model);
     EXPECT_THAT(error.message, AllOf(HasSubstr(name), HasSubstr("I8")));
     EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  }
+}
+
+// Of the types that a file may hold, one that the back end cannot pack is refused by the weight's name in the file.
+TEST(Load, TypesBeyondTheBackEndAreNamed) {
+  const auto backend = ops::make_cpu_backend(1);
+  for (const char* file : {"llama-bpe-q4_k_m", "llama-spm-q5_0-iq4", "qwen3-q5_k_mix", "qwen3-q4_1"}) {
+    const auto checkpoint =
+        formats::Checkpoint::open(std::string(OCTET_TEST_DATA) + "/gguf/" + std::string(file) + ".gguf");
+    ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
+    for (const char* module : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                               "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
+      const std::string name = fmt::format("model.layers.0.{}", module);
+      const formats::StoredTensor* stored = (*checkpoint)->find(name + ".weight");
+      ASSERT_NE(stored, nullptr) << name;
+      std::unique_ptr<ops::Linear> linear;
+      WeightPlan plan(0, 1);
+      plan.linear(linear, {{.name = name, .outputs = stored->shape[0], .inputs = stored->shape[1]}});
+      const auto checked = plan.check(**checkpoint, *backend);
+      const std::string expected =
+          backend->can_pack(stored->dtype)
+              ? ""
+              : fmt::format("{}: {} is {}, which {} does not compute with", (*checkpoint)->where(), stored->name,
+                            dtype_info(stored->dtype).name, backend->name());
+      EXPECT_EQ(checked ? "" : checked.error().message, expected);
+    }
   }
 }
 

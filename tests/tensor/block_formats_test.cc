@@ -8,7 +8,9 @@
 #include <cstring>
 #include <vector>
 
+#include "octet/base/sha256.h"
 #include "octet/formats/safetensors.h"
+#include "octet/tensor/block_grids.h"
 
 namespace octet {
 namespace {
@@ -35,13 +37,17 @@ void expect_same(std::span<const float> got, const formats::StoredTensor& expect
 
 struct Case {
   DType type;
-  const char* blocks;  // in gguf_blocks.safetensors
-  std::vector<const char*> matrices;
+  std::vector<const char*> writers;  // of matrices in gguf_matrix.safetensors
 };
 const std::vector<Case> kCases = {
-    {DType::kF16, "F16", {"F16.gguf_py"}},    {DType::kBF16, "BF16", {"BF16.gguf_py"}},
-    {DType::kQ8_0, "Q8_0", {"Q8_0.gguf_py"}}, {DType::kQ4_0, "Q4_0", {"Q4_0.gguf_py", "Q4_0.ggml"}},
-    {DType::kQ4_1, "Q4_1", {"Q4_1.gguf_py"}},
+    {DType::kF16, {"gguf_py"}},  {DType::kBF16, {"gguf_py"}},
+    {DType::kQ8_0, {"gguf_py"}}, {DType::kQ4_0, {"gguf_py", "ggml"}},
+    {DType::kQ4_1, {"gguf_py"}}, {DType::kQ5_0, {"gguf_py", "ggml"}},
+    {DType::kQ5_1, {"gguf_py"}}, {DType::kQ2_K, {"ggml"}},
+    {DType::kQ3_K, {"ggml"}},    {DType::kQ4_K, {"ggml"}},
+    {DType::kQ5_K, {"ggml"}},    {DType::kQ6_K, {"ggml"}},
+    {DType::kIQ4_NL, {"ggml"}},  {DType::kIQ4_XS, {"ggml"}},
+    {DType::kIQ3_S, {"ggml"}},   {DType::kIQ2_S, {"ggml"}},
 };
 
 void check(const formats::SafetensorsFile& file, DType type, const std::string& stored, const std::string& decoded) {
@@ -61,15 +67,30 @@ void check(const formats::SafetensorsFile& file, DType type, const std::string& 
 TEST(BlockFormats, DecodesSpecialBlocksExactly) {
   const auto file = open_golden("gguf_blocks.safetensors");
   for (const Case& test : kCases) {
-    check(file, test.type, std::string(test.blocks) + ".blocks", std::string(test.blocks) + ".f32");
+    const std::string name(dtype_info(test.type).name);
+    check(file, test.type, name + ".blocks", name + ".f32");
   }
 }
 
 TEST(BlockFormats, DecodesMatricesExactly) {
   const auto file = open_golden("gguf_matrix.safetensors");
   for (const Case& test : kCases) {
-    for (const std::string name : test.matrices) check(file, test.type, name, name + ".f32");
+    for (const char* writer : test.writers) {
+      const std::string name = fmt::format("{}.{}", dtype_info(test.type).name, writer);
+      check(file, test.type, name, name + ".f32");
+    }
   }
+}
+
+// The golden blocks do not hold every point. Digests of the points' bytes, as the gguf package (0.19.0) expands them.
+TEST(BlockFormats, GridsAreThePublishedOnes) {
+  const auto digest = [](const auto& grid) {
+    std::string bytes;
+    for (const auto& point : grid) bytes.append(point.begin(), point.end());
+    return sha256_hex(bytes);
+  };
+  EXPECT_EQ(digest(kIq2sGrid), "e1aa1473412b0552c2174c30ef22ab4073f6a181b85a17056e8249bd2932fd88");
+  EXPECT_EQ(digest(kIq3sGrid), "bd1af4945a1717c65610b0284e4628b9a1ba3b306fae3a06f6e5f597356e349f");
 }
 
 TEST(BlockFormats, DecodesAtAnyAddress) {
@@ -84,8 +105,9 @@ TEST(BlockFormats, DecodesAtAnyAddress) {
 }
 
 TEST(BlockFormats, SaysWhatItDecodes) {
-  EXPECT_EQ(decodable_types(), "F32, F16, BF16, Q8_0, Q4_0, Q4_1");
-  for (const DType type : {DType::kI64, DType::kU8, DType::kBool, DType::kF64, DType::kQ6_K, DType::kF8E4M3}) {
+  EXPECT_EQ(decodable_types(),
+            "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, IQ3_S, IQ2_S");
+  for (const DType type : {DType::kI64, DType::kU8, DType::kBool, DType::kF64, DType::kMXFP4, DType::kF8E4M3}) {
     EXPECT_FALSE(can_decode(type)) << dtype_info(type).name;
   }
   float out = 0;
@@ -93,6 +115,7 @@ TEST(BlockFormats, SaysWhatItDecodes) {
   // Matchers, not regular expressions: a linked library brings its own regcomp, which the sanitizers do not expect.
   EXPECT_DEATH(decode_row(DType::kI64, row, &out, 1), ::testing::HasSubstr("decoder != nullptr"));
   EXPECT_DEATH(decode_row(DType::kQ4_0, row, &out, 1), ::testing::HasSubstr("block_values"));
+  EXPECT_DEATH(decode_row(DType::kQ4_K, row, &out, 32), ::testing::HasSubstr("block_values"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "octet/base/utf8.h"
 #include "octet/formats/message.h"
+#include "octet/tensor/block_formats.h"
 
 namespace octet::formats {
 namespace {
@@ -32,6 +33,23 @@ constexpr std::array kTensorTypes = {
     TensorType{26, DType::kI32},    TensorType{27, DType::kI64},   TensorType{28, DType::kF64},
     TensorType{30, DType::kBF16},   TensorType{39, DType::kMXFP4},
 };
+
+// Ids of the same list that are never read here: only their names, for messages.
+struct OtherType {
+  std::uint32_t id;
+  const char* name;
+};
+constexpr std::array kOtherTypes = {
+    OtherType{9, "Q8_1"},     OtherType{15, "Q8_K"},  OtherType{16, "IQ2_XXS"}, OtherType{17, "IQ2_XS"},
+    OtherType{18, "IQ3_XXS"}, OtherType{19, "IQ1_S"}, OtherType{29, "IQ1_M"},   OtherType{34, "TQ1_0"},
+    OtherType{35, "TQ2_0"},   OtherType{40, "NVFP4"}, OtherType{41, "Q1_0"},
+};
+
+std::string unsupported_type(std::uint32_t id) {
+  const auto found = std::ranges::find(kOtherTypes, id, &OtherType::id);
+  const std::string name = found == kOtherTypes.end() ? "" : fmt::format(" ({})", found->name);
+  return fmt::format("type {}{} is not supported; supported are {}", id, name, decodable_types());
+}
 
 std::optional<DType> tensor_dtype(std::uint32_t id) {
   const auto found = std::ranges::find(kTensorTypes, id, &TensorType::id);
@@ -228,7 +246,7 @@ Result<> GgufReader::read_tensor_info() {
     return bad(ErrorCode::kInvalid, "the file ends in its entry");
   }
   const auto dtype = tensor_dtype(type);
-  if (!dtype) return bad(ErrorCode::kUnsupported, fmt::format("type {} is not supported", type));
+  if (!dtype) return bad(ErrorCode::kUnsupported, unsupported_type(type));
   auto bytes = tensor_bytes(*dtype, std::span(dims).first(rank));
   if (!bytes) return bad(bytes.error().code, bytes.error().message);
   placement.bytes = *bytes;
