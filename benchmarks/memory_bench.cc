@@ -82,6 +82,7 @@ int measure_growth(int requests) {
   RequestMix mix{.port = server.port(), .model = "tiny", .requests = 1000};
   RequestMixOutcome outcome = run_request_mix(mix);
   const double warm = resident_mib(server);
+  const int threads = server.threads(), descriptors = server.descriptors();
   fmt::print("tiny model: {:.1f} MiB after {} requests\n", warm, mix.requests);
   mix.seed = 2;
   mix.requests = requests;
@@ -89,7 +90,14 @@ int measure_growth(int requests) {
   if (outcome.wrong > 0) return fail(outcome.first_wrong, server.output());
   fmt::print("{} more: {} answered, {} refused, {} abandoned\n", mix.requests, outcome.answered, outcome.refused,
              outcome.abandoned);
-  const bool held = report(fmt::format("growth over {} requests", mix.requests), resident_mib(server) - warm, kFlatMib);
+  bool held = report(fmt::format("growth over {} requests", mix.requests), resident_mib(server) - warm, kFlatMib);
+  if (!comes_to_rest(mix.port)) return fail("requests are left running or waiting", server.output());
+  auto metrics = read_metrics(mix.port);
+  fmt::print("threads {}, were {}; descriptors {}, were {}; share of the KV blocks in use {}\n", server.threads(),
+             threads, server.descriptors(), descriptors, metrics["vllm:kv_cache_usage_perc"]);
+  held &= server.threads() == threads && metrics["vllm:kv_cache_usage_perc"] == 0;
+  // Connections that are being closed may come on top.
+  held &= server.descriptors() <= descriptors + mix.clients;
   server.signal(SIGTERM);
   if (server.wait() != 0) return fail("the server did not end well", server.output());
   return held ? 0 : 1;

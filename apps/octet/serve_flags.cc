@@ -34,6 +34,12 @@ std::vector<Flag> server_flags(ServeFlags& f) {
        .help = "seconds that running requests get after SIGTERM",
        .min = 0,
        .max = 86400},
+      {.names = "--watchdog-timeout",
+       .group = group,
+       .target = &f.watchdog_timeout,
+       .help = "seconds without progress of an engine that has work, after which /health answers 503; 0: never",
+       .min = 0,
+       .max = 86400},
       {.names = "--max-num-queued-reqs",
        .group = group,
        .target = &f.max_queued,
@@ -330,6 +336,9 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   options.replica.max_logprobs = static_cast<std::int32_t>(f.max_logprobs);
   options.names = f.served_names;
   options.shutdown_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(f.shutdown_timeout * 1000));
+
+  options.watchdog = std::chrono::milliseconds(static_cast<std::int64_t>(f.watchdog_timeout * 1000));
+  if (options.watchdog->count() == 0) options.watchdog.reset();
 
   octet::engine::ReplicaOptions& replica = options.replica;
   replica.model = f.model ? *f.model : *f.model_flag;

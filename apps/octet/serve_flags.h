@@ -27,7 +27,7 @@ struct ServeFlags {
   std::int64_t header_bytes = 65536, header_count = 256, body_bytes = std::int64_t{64} << 20;
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
   std::optional<std::int64_t> max_batched_tokens, kv_cache_bytes, max_queued, max_queued_tokens;
-  double memory_share = 0.5, shutdown_timeout = 30;
+  double memory_share = 0.5, shutdown_timeout = 30, watchdog_timeout = 60;
   bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
   bool prompt_tokens_details = false, force_include_usage = false, return_tokens_as_ids = false, trust_template = false;
   SurfaceFlags surface;

@@ -28,6 +28,23 @@ TEST_F(File, MapsAndReadsTheSameBytes) {
   EXPECT_EQ(read_file(path, 7).error().code, ErrorCode::kExhausted);
 }
 
+TEST_F(File, ReadsThatFailNameTheFile) {
+  const auto path = folder_ / "weights";
+  std::ofstream(path) << std::string(100'000, 'x');
+  auto mapped = MappedFile::open(path);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_TRUE(mapped->read(mapped->bytes()).has_value());
+  EXPECT_TRUE(mapped->read(mapped->bytes().subspan(50'001, 7)).has_value());
+  EXPECT_TRUE(mapped->read({}).has_value());
+  std::filesystem::resize_file(path, 5000);
+  EXPECT_TRUE(mapped->read(mapped->bytes().first(5000)).has_value());
+  const auto failed = mapped->read(mapped->bytes().subspan(60'000, 1000));
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code, ErrorCode::kIo);
+  EXPECT_NE(failed.error().message.find(path.string() + ": reading 1000 bytes at byte 60000"), std::string::npos)
+      << failed.error().message;
+}
+
 TEST_F(File, RefusesWhatIsNoRegularFileAtOnce) {
   const auto fifo = folder_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

@@ -234,20 +234,12 @@ TEST(StartUp, LayoutsThatAreNotBuiltAreRefusedByName) {
   }
 }
 
-TEST(StartUp, ContextThatNeverFitsSaysWhatWouldHelp) {
+// Case e: a pool smaller than one full context.
+TEST(Run06, ContextThatNeverFitsSaysWhatWouldHelp) {
   const Refusal refusal =
       refused(tiny_arguments({"--max-model-len", "100k", "--kv-cache-memory-bytes", "1m", "--log-level", "error"}));
   expect_one_line(refusal, 1);
   EXPECT_THAT(refusal.output, AllOf(HasSubstr("--max-model-len"), HasSubstr("--kv-cache-memory-bytes")));
-}
-
-TEST(Ops03, PathsAreBytes) {
-  const TempFolder folder;
-  const auto model = folder.path() / "mod\xc3\xa8le \xe6\xa8\xa1 (v1)" / "w+x%20y";
-  make_tiny_model().write(model);
-  ServerProcess server({model.string(), "--skip-tokenizer-init", "--port", "0", "--kv-cache-memory-bytes", "8m"});
-  ASSERT_TRUE(server.serves()) << server.output();
-  EXPECT_EQ(http_get(server.port(), "/v1/models").json().at("data").at(0).at("id"), model.string());
 }
 
 TEST(Shutdown, RunningStreamIsFinished) {

@@ -141,6 +141,19 @@ TestServerOptions server_options(const std::map<std::string, std::string>& setti
   return options;
 }
 
+// Every error has the one envelope, whatever went wrong; that of Anthropic's routes is another.
+void expect_envelope(const Case& c, const HttpReply& reply) {
+  if (reply.status < 400 || c.method == "HEAD" || c.path.starts_with("/v1/messages")) return;
+  EXPECT_EQ(reply.header("content-type"), "application/json");
+  const Json json = reply.json();
+  ASSERT_TRUE(json.is_object() && json.contains("error")) << reply.body;
+  const Json& error = json["error"];
+  EXPECT_TRUE(error["message"].is_string() && error["message"] != "") << reply.body;
+  EXPECT_TRUE(error["type"].is_string()) << reply.body;
+  EXPECT_TRUE(error.contains("param") && (error["param"].is_null() || error["param"].is_string())) << reply.body;
+  EXPECT_EQ(error["code"], reply.status);
+}
+
 class Cases : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Cases, Answers) {
@@ -157,6 +170,7 @@ TEST_P(Cases, Answers) {
   const HttpReply reply = client.read();
   EXPECT_TRUE(reply.complete);
   EXPECT_EQ(reply.status, c.status) << reply.body;
+  expect_envelope(c, reply);
   const Json json = reply.json();
   for (const auto& [kind, value] : c.expect) {
     if (kind == "json") {

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "octet/server/http_parser.h"
 #include "tests/support/http_client.h"
@@ -47,6 +52,29 @@ TEST(Http05, AbsurdLengthIsRefusedAtOnce) {
   HttpClient beyond(server.port());
   beyond.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 99999999999999999999999\r\n\r\n0123456789");
   EXPECT_EQ(beyond.read().status, 400);
+}
+
+// Resident memory does not follow what a client says that it will send.
+TEST(Http05, AnnouncedBodiesTakeNoMemory) {
+  TestServer server;
+  const auto resident_kib = [] {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("VmRSS:")) return std::atoll(line.c_str() + 6);
+    }
+    return 0LL;
+  };
+  EXPECT_EQ(server.get("/health").status, 200);
+  const long long before = resident_kib();
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server.port()));
+    // One byte less than the limit, and none but ten of them come.
+    clients.back()->send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 67108863\r\n\r\n0123456789");
+  }
+  EXPECT_TRUE(eventually([&] { return server.http().busy_connections() == 20; }));
+  EXPECT_EQ(server.get("/health").status, 200);
+  if (std::string_view(OCTET_BUILD_TYPE) == "Release") EXPECT_LT(resident_kib() - before, 2048) << "KiB for 20 clients";
 }
 
 TEST(Http05, ChunkedBodyIsHeldToTheLimit) {
@@ -99,6 +127,7 @@ TEST(Http05, LargeHeaderIsRefused) {
   const HttpReply reply = client.read();
   EXPECT_EQ(reply.status, 431);
   EXPECT_NE(reply.body.find("65536"), std::string::npos) << reply.body;
+  EXPECT_TRUE(client.at_end());
 }
 
 TEST(Http05, ManyHeadersAreRefused) {

@@ -279,6 +279,7 @@ TEST(Run06, RequestsThatNeverFitAreRefusedAtOnce) {
       server.post("/v1/completions", fmt::format(R"({{"prompt":"{}","max_tokens":10}})", std::string(1500, 'x')));
   EXPECT_EQ(reply.status, 400);
   EXPECT_NE(reply.body.find("1500"), std::string::npos) << reply.body;
+  EXPECT_NE(reply.body.find("1024"), std::string::npos) << reply.body;
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"abc","max_tokens":4})").status, 200);
   EXPECT_TRUE(server.comes_to_rest());
 }

@@ -114,6 +114,8 @@ TEST(Str06, NoneOneAndTooMany) {
   const Json bare = chat(server, R"(,"logprobs":true,"max_tokens":2)")["choices"][0]["logprobs"]["content"];
   ASSERT_EQ(bare.size(), 2U);
   EXPECT_EQ(bare[0]["top_logprobs"], Json::array());
+  EXPECT_EQ(chat(server, R"(,"logprobs":true,"top_logprobs":0,"max_tokens":2)")["choices"][0]["logprobs"]["content"],
+            bare);
   EXPECT_EQ(chat(server, R"(,"logprobs":true,"top_logprobs":21)", 400)["error"]["param"], "logprobs");
   EXPECT_EQ(chat(server, R"(,"logprobs":false,"top_logprobs":3)", 400)["error"]["param"], "top_logprobs");
   EXPECT_EQ(chat(server, R"(,"prompt_logprobs":1,"stream":true)", 400)["error"]["param"], "prompt_logprobs");
@@ -137,6 +139,8 @@ TEST(Str06, CompletionsListTokensWithTheirPlaces) {
   EXPECT_EQ(logprobs["top_logprobs"][b + 1], (Json{{"e", -0.5}, {"B", -2.0}}));
   const Json none = completion(server, R"(,"prompt":"x","max_tokens":3,"logprobs":0)");
   EXPECT_EQ(none["choices"][0]["logprobs"]["top_logprobs"][0].size(), 1U);
+  const Json five = completion(server, R"(,"prompt":"x","max_tokens":3,"logprobs":5)");
+  EXPECT_EQ(five["choices"][0]["logprobs"]["top_logprobs"][0].size(), 6U);  // the token itself is not among them
 }
 
 TEST(Str06, AnEchoedPromptHasLogprobsToo) {
@@ -177,7 +181,7 @@ TEST(TokensAsIds, InLogprobs) {
 TEST(Smp04, IdsOutsideTheVocabularyAndOddValues) {
   TestServer server(says("Hey"));
   std::string many = "{";
-  for (int i = 0; i < 5000; ++i) many += fmt::format("{}\"{}\":1", i > 0 ? "," : "", i);
+  for (int i = 0; i < 300'000; ++i) many += fmt::format("{}\"{}\":1", i > 0 ? "," : "", i);
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"("logit_bias":{"99999999":5})", "logit_bias"},
       {R"("logit_bias":{"-1":5})", "logit_bias"},

@@ -34,7 +34,8 @@ bool poll_until(const std::function<bool()>& condition) {
 
 }  // namespace
 
-ServerProcess::ServerProcess(const std::vector<std::string>& arguments) : output_(folder_.path() / "output") {
+ServerProcess::ServerProcess(const std::vector<std::string>& arguments, const Surroundings& surroundings)
+    : output_(folder_.path() / "output") {
   std::vector<char*> command = {const_cast<char*>(OCTET_PROGRAM), const_cast<char*>("serve")};
   for (const std::string& argument : arguments) command.push_back(const_cast<char*>(argument.c_str()));
   command.push_back(nullptr);
@@ -44,6 +45,10 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments) : output
   if (child_ == 0) {
     ::dup2(output, STDOUT_FILENO);
     ::dup2(output, STDERR_FILENO);
+    for (const auto& [name, value] : surroundings.environment) ::setenv(name.c_str(), value.c_str(), 1);
+    const char* folder = surroundings.folder.c_str();
+    if (!surroundings.folder.empty() && ::chdir(folder) != 0) ::_exit(126);
+    if (surroundings.folder_is_gone && ::rmdir(folder) != 0) ::_exit(126);
     ::execv(command[0], command.data());
     ::_exit(127);
   }
@@ -106,6 +111,20 @@ std::int64_t ServerProcess::resident_bytes() const {
   }
   return 0;
 }
+
+namespace {
+
+int entries(const std::filesystem::path& folder) {
+  std::error_code error;
+  int count = 0;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) ++count;
+  return count;
+}
+
+}  // namespace
+
+int ServerProcess::descriptors() const { return entries("/proc/" + std::to_string(child_) + "/fd"); }
+int ServerProcess::threads() const { return entries("/proc/" + std::to_string(child_) + "/task"); }
 
 std::map<std::string, double> read_metrics(int port) {
   std::map<std::string, double> samples;

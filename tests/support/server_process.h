@@ -7,16 +7,24 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temp_folder.h"
 
 namespace octet::testing {
 
+// What a program finds around it.
+struct Surroundings {
+  std::vector<std::pair<std::string, std::string>> environment;  // added to what the test has
+  std::filesystem::path folder;                                  // where it is started; empty: where the test is
+  bool folder_is_gone = false;                                   // that (empty) folder is removed first
+};
+
 class ServerProcess {
  public:
   // Runs `octet serve` with these arguments.
-  explicit ServerProcess(const std::vector<std::string>& arguments);
+  explicit ServerProcess(const std::vector<std::string>& arguments, const Surroundings& surroundings = {});
   ~ServerProcess();  // kills what still runs
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
@@ -32,6 +40,8 @@ class ServerProcess {
   void signal(int number) const;
   std::string output() const;
   std::int64_t resident_bytes() const;
+  int descriptors() const;  // open now
+  int threads() const;
 
  private:
   static constexpr const char* kServes = "requests of the full context";

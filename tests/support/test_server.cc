@@ -11,11 +11,17 @@
 namespace octet::testing {
 namespace {
 
-std::unique_ptr<engine::Executor> make_executor(TestServerOptions& options) {
+std::unique_ptr<engine::Executor> make_plain_executor(TestServerOptions& options) {
   if (options.executor) return std::move(options.executor);
   std::vector<text::TokenId> script = bytes_of_text(options.script);
   if (options.ends) script.push_back(kByteEos);
   return std::make_unique<ScriptExecutor>(std::move(script), options.max_sequences, options.step_time);
+}
+
+std::unique_ptr<engine::Executor> make_executor(TestServerOptions& options) {
+  auto executor = make_plain_executor(options);
+  if (!options.faults) return executor;
+  return std::make_unique<FaultyExecutor>(std::move(executor), options.faults);
 }
 
 std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
@@ -47,7 +53,8 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
   config.histogram_buckets = options.histogram_buckets;
   config.scheduler.max_scored_rows = 8;
   replica->kv_tokens = std::int64_t{options.blocks} * config.scheduler.block_size;
-  replica->engine = std::make_unique<engine::Engine>(config, make_executor(options), replica->tokenizer.get());
+  replica->engine =
+      std::make_unique<engine::Engine>(config, make_executor(options), replica->tokenizer.get(), *options.clock);
   return replica;
 }
 

@@ -15,6 +15,7 @@
 #include "octet/server/request_log.h"
 #include "octet/server/router.h"
 #include "octet/server/service.h"
+#include "tests/support/faulty_executor.h"
 #include "tests/support/http_client.h"
 
 namespace octet::testing {
@@ -28,6 +29,8 @@ struct TestServerOptions {
   bool ends = false;                      // the script is followed by the end of the sequence
   std::chrono::microseconds step_time{0};
   std::unique_ptr<engine::Executor> executor;  // instead of a script
+  std::shared_ptr<StepFaults> faults;          // none: no step is held back, none fails
+  const Clock* clock = &SteadyClock::instance();
   bool tokenizer = true, chat_template = true;
   std::map<std::string, std::string> chat_templates = {{"default", std::string(kTestTemplate)}};
   std::unique_ptr<text::Tokenizer> other_tokenizer;  // instead of bytes

@@ -63,6 +63,26 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+Result<> MappedFile::read(std::span<const std::byte> range) const {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(range.data()) / page * page;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(range.data() + range.size());
+  if (range.empty()) return {};
+  int status = 0;
+  do {
+    status = ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+  } while (status != 0 && (errno == EINTR || errno == EAGAIN));
+  // EINVAL: a kernel before 5.14. The pages come when they are touched.
+  if (status != 0 && errno != EINVAL) {
+    return fail(ErrorCode::kIo, "{}: reading {} bytes at byte {} failed: {}", path_.string(), range.size(),
+                range.data() - data_,
+                errno == EFAULT ? "an I/O error, or the file is shorter now" : system_error(errno));
+  }
+#endif
+  return {};
+}
+
 void MappedFile::release(std::span<const std::byte> range) const {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(range.data()) + page - 1) / page * page;

@@ -22,6 +22,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
+  // Brings the pages of this range into memory. An error of the file system (a read that fails, a file that was cut
+  // short since it was opened) names the path; touching such a page would end the process.
+  Result<> read(std::span<const std::byte> range) const;
   // The pages of this range have been consumed (packed elsewhere) and may be dropped from memory.
   void release(std::span<const std::byte> range) const;
   // Reads the range into the page cache in large sequential requests.

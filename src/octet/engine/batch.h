@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -115,6 +116,9 @@ struct StepResult {
   // Stopped by interrupt(): nothing was produced, all spans stand where they stood (and come again in a later plan),
   // but the plan's block and sampling updates are in force. All lists are empty.
   bool interrupted = false;
+  // Not empty: the step failed, and why; valid until the next collect. Nothing was produced, and what the step was to
+  // write is lost. All lists are empty.
+  std::string_view error = {};
   std::span<const SpanResult> spans;
   std::span<const TokenId> tokens;
   std::span<const TokenLogprob> logprobs;
@@ -135,6 +139,8 @@ class Executor {
   virtual StepResult collect(Ticket ticket) = 0;
   // The running step may end early; see StepResult::interrupted.
   virtual void interrupt() = 0;
+  // A number that changes while a long step gets on; any thread. One that never does says nothing.
+  virtual std::uint64_t progress() const { return 0; }
 };
 
 }  // namespace octet::engine

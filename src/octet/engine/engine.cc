@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,6 +54,7 @@ struct Engine::State {
 
   Result<> check(const Request& request) const;
   std::int32_t admission_limit() const;
+  std::int64_t stalled_ns();
   void push(std::unique_ptr<Command> command);
 
   // ---- the engine's thread
@@ -77,6 +79,12 @@ struct Engine::State {
   std::atomic<std::uint32_t> signal{0};  // moves with every command
   CommandQueue<Command> commands;
   PrefillWatch prefills;
+
+  // When the engine's thread began its latest round, and when work came after a time without.
+  std::atomic<std::int64_t> round_ns{0}, busy_ns{0};
+  std::mutex progress_mutex;
+  std::uint64_t progress_seen = 0;  // the executor's; guarded
+  std::int64_t progress_ns = 0;     // when it was seen to have changed; guarded
 
   StatsRecorder stats;
   Scheduler scheduler;
@@ -137,6 +145,17 @@ Result<> Engine::State::check(const Request& request) const {
   return {};
 }
 
+std::int64_t Engine::State::stalled_ns() {
+  const std::lock_guard lock(progress_mutex);
+  const std::int64_t now = clock.now_ns();
+  if (const std::uint64_t progress = executor->progress(); progress != progress_seen) {
+    progress_seen = progress;
+    progress_ns = now;
+  }
+  if (open.load() == 0) return 0;
+  return std::max<std::int64_t>(0, now - std::max({progress_ns, round_ns.load(), busy_ns.load()}));
+}
+
 void Engine::State::push(std::unique_ptr<Command> command) {
   commands.push(std::move(command));
   signal.fetch_add(1);
@@ -146,6 +165,7 @@ void Engine::State::push(std::unique_ptr<Command> command) {
 void Engine::State::run() {
   for (;;) {
     const std::uint32_t seen = signal.load();
+    round_ns.store(clock.now_ns(), std::memory_order_relaxed);
     take_commands();
     if (stopping.load()) return shut_down();
     plan_steps();
@@ -252,6 +272,7 @@ Result<RequestId> Engine::submit(Request request) {
                 "{} tokens of prompts are still to be computed, the most are {}: try again later", queued,
                 state.config.max_queued_tokens);
   }
+  if (state.open.load() == 0) state.busy_ns.store(state.clock.now_ns());
   state.open.fetch_add(1);
   const RequestId id = state.last_id.fetch_add(1) + 1;
   if (!request.sampling.seed) {
@@ -288,6 +309,7 @@ EngineStats Engine::stats() const {
 }
 
 std::int32_t Engine::places() const { return state_->admission_limit(); }
+std::int64_t Engine::stalled_ns() const { return state_->stalled_ns(); }
 
 const EngineConfig& Engine::config() const { return state_->config; }
 

@@ -40,6 +40,9 @@ class Engine {
   void drain(std::int64_t deadline_ns);
   EngineStats stats() const;    // thread-safe
   std::int32_t places() const;  // for sequences that run and wait
+  // How long there has been work, but no progress: neither has the engine's thread got on, nor has the executor told of
+  // any since this was asked last. 0: no work. Thread-safe.
+  std::int64_t stalled_ns() const;
   const EngineConfig& config() const;
 
  private:

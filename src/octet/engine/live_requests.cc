@@ -1,5 +1,7 @@
 #include "octet/engine/live_requests.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <iterator>
@@ -75,6 +77,10 @@ void LiveRequests::deliver(const SequenceEvent& event) {
   if (found == seats_.end()) return;  // cancelled since
   auto [live, index] = found->second;
   try {
+    if (event.finish == FinishReason::kError) {
+      end_request(*live, FinishReason::kError, fmt::format("a step of the engine failed: {}", event.error));
+      return forget_if_ended(*live);
+    }
     take(*live, index, event);
     if (!event.tokens.empty() && live->started < live->request.choices) start_choices(*live, live->request.choices);
   } catch (const std::exception& problem) {

@@ -149,7 +149,10 @@ void ModelExecutor::execute(Step& step, std::uint64_t number) {
   step.logprobs.clear();
   step.top.clear();
   apply_updates(plan);
-  auto interrupted = [this, number] { return interrupt_upto_.load(std::memory_order_relaxed) >= number; };
+  auto interrupted = [this, number] {
+    layers_.fetch_add(1, std::memory_order_relaxed);
+    return interrupt_upto_.load(std::memory_order_relaxed) >= number;
+  };
   bool done = !interrupted();
   if (done) {
     lay_out_rows(plan);

@@ -48,6 +48,7 @@ class ModelExecutor final : public Executor {
   StepResult collect(Ticket ticket) override;
   // From any thread: every step submitted so far that has not ended yet may end early, no later one does.
   void interrupt() override;
+  std::uint64_t progress() const override { return layers_.load(std::memory_order_relaxed); }
 
   const models::Model& model() const { return *parts_.model; }
   std::int64_t kv_bytes() const { return kv_bytes_; }
@@ -116,6 +117,7 @@ class ModelExecutor final : public Executor {
   alignas(64) std::atomic<std::uint64_t> submitted_{0};
   alignas(64) std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> interrupt_upto_{0};
+  std::atomic<std::uint64_t> layers_{0};  // begun so far
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

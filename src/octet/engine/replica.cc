@@ -220,8 +220,10 @@ Result<> Loader::load() {
   needs_.weight_bytes = replica_->weight_bytes;
   OCTET_TRY(plan_, plan_with(needs_));
   plan_.max_model_len = std::min(plan_.max_model_len, static_cast<std::int32_t>(load_.max_positions));
-  log_info("{}: {}, {} of weights in {:.1f} s, {}", options_.model.string(), replica_->config.architecture,
-           format_bytes(replica_->weight_bytes), static_cast<double>(SteadyClock::instance().now_ns() - begin) * 1e-9,
+  const double seconds = std::max(1e-3, static_cast<double>(SteadyClock::instance().now_ns() - begin) * 1e-9);
+  log_info("{}: {}, {} of weights in {:.1f} s ({}/s), {}", options_.model.string(), replica_->config.architecture,
+           format_bytes(replica_->weight_bytes), seconds,
+           format_bytes(static_cast<std::int64_t>(static_cast<double>(checkpoint_->weight_bytes()) / seconds)),
            replica_->backend);
   return {};
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "octet/base/error.h"
@@ -37,7 +38,8 @@ using SequenceId = std::uint64_t;  // never used twice
 struct SequenceEvent {
   SequenceId sequence = 0;
   std::span<const TokenId> tokens;            // inside the StepResult; the token that ended it is the last of them
-  FinishReason finish = FinishReason::kNone;  // kStop or kLength
+  FinishReason finish = FinishReason::kNone;  // kStop or kLength; kError: its step failed, there are no tokens
+  std::string_view error = {};                // of the StepResult
   std::optional<TokenId> stop_token;          // of SamplingParams::stop_token_ids; none where the model's own ended it
   std::int32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
   // Inside the StepResult: of prompt tokens, then of `tokens`. An event may bring the former alone.

@@ -14,12 +14,16 @@ bool among(TokenId token, std::span<const TokenId> tokens) { return std::ranges:
 void Scheduler::State::update(const StepResult& result, std::vector<SequenceEvent>& events) {
   const PlannedStep& step = flights.front();
   OCTET_CHECK(result.step == step.step);
-  OCTET_CHECK(result.interrupted || result.spans.size() == step.spans.size());
+  OCTET_CHECK(result.interrupted || !result.error.empty() || result.spans.size() == step.spans.size());
   for (std::size_t i = 0; i < step.spans.size(); ++i) {
     const PlannedSpan& span = step.spans[i];
     Sequence& sequence = *span.sequence;
     if (span.epoch == sequence.epoch) {
-      if (result.interrupted) {
+      if (!result.error.empty()) {
+        events.push_back(
+            {.sequence = sequence.id, .tokens = {}, .finish = FinishReason::kError, .error = result.error});
+        end(sequence);
+      } else if (result.interrupted) {
         sequence.rewind();
       } else {
         const SpanResult& got = result.spans[i];

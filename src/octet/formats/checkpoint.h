@@ -53,6 +53,8 @@ class Checkpoint {
   virtual std::string where() const = 0;
   // Bytes of all weights, for progress and memory planning.
   virtual std::int64_t weight_bytes() const = 0;
+  // Brings a tensor's bytes into memory, where they stay until release(). Errors name the file.
+  virtual Result<> read(const StoredTensor& tensor) const = 0;
   // Asks the system to read ahead / drop a tensor's pages.
   virtual void prefetch(const StoredTensor& tensor) const = 0;
   virtual void release(const StoredTensor& tensor) const = 0;

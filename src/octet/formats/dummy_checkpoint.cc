@@ -30,6 +30,7 @@ class DummyCheckpoint final : public Checkpoint {
     for (const auto& [name, tensor] : tensors_) bytes += static_cast<std::int64_t>(tensor.data.size());
     return bytes;
   }
+  Result<> read(const StoredTensor&) const override { return {}; }
   void prefetch(const StoredTensor&) const override {}
   void release(const StoredTensor&) const override {}
 

@@ -36,6 +36,9 @@ class FolderCheckpoint final : public Checkpoint {
   std::string source_name(std::string_view name) const override { return std::string(name); }
   std::string where() const override { return (path_ / (sharded_ ? kIndex : kSingle)).string(); }
   std::int64_t weight_bytes() const override { return bytes_; }
+  Result<> read(const StoredTensor& tensor) const override {
+    return tensors_.find(tensor.name)->second.file->file().read(tensor.data);
+  }
   void prefetch(const StoredTensor& tensor) const override {
     tensors_.find(tensor.name)->second.file->file().prefetch(tensor.data);
   }

@@ -47,6 +47,7 @@ class GgufCheckpoint final : public Checkpoint {
   std::string source_name(std::string_view name) const override { return gguf_name(name).value_or(std::string(name)); }
   std::string where() const override { return path_.string(); }
   std::int64_t weight_bytes() const override { return bytes_; }
+  Result<> read(const StoredTensor& tensor) const override { return tensors_.at(tensor.name).file->read(tensor.data); }
   void prefetch(const StoredTensor& tensor) const override { tensors_.at(tensor.name).file->prefetch(tensor.data); }
   void release(const StoredTensor& tensor) const override { tensors_.at(tensor.name).file->release(tensor.data); }
   const GgufFile* gguf() const override { return &parts_.front(); }

@@ -68,18 +68,18 @@ void check_options(const LoadOptions& options) {
 
 class LoadedModel final : public Model {
  public:
-  LoadedModel(const Checkpoint& checkpoint, Blueprint blueprint, ops::Backend& backend, ops::Stream& stream,
+  // weight_bytes: what the blueprint's weights, which have been loaded, take.
+  LoadedModel(const Checkpoint& checkpoint, Blueprint blueprint, std::int64_t weight_bytes, ops::Backend& backend,
               comm::Group& group, const LoadOptions& options)
       : config_(checkpoint.config()),
         backend_(backend),
         group_(group),
         cache_group_(cache_group(config_, blueprint.dimensions, options.dtype)),
         max_logits_rows_(options.max_logits_rows),
+        weight_bytes_(weight_bytes),
         network_(std::move(blueprint.network)),
         workspace_(blueprint.dimensions, options.max_rows),
         rope_table_(make_rope_table(config_.rope, config_.head_dim, options.max_positions)) {
-    const auto activations = options.dtype == DType::kF32 ? ops::Activations::kFloat32 : ops::Activations::kDefault;
-    weight_bytes_ = blueprint.plan.load(checkpoint, backend, stream, activations, options.progress);
     const Dimensions& own = blueprint.dimensions;
     qkv_spec_.attention = {.heads = static_cast<std::int32_t>(own.heads),
                            .kv_heads = static_cast<std::int32_t>(own.kv_heads),
@@ -117,7 +117,7 @@ class LoadedModel final : public Model {
   comm::Group& group_;
   CacheGroup cache_group_;
   std::int64_t max_logits_rows_;
-  std::int64_t weight_bytes_ = 0;
+  std::int64_t weight_bytes_;
   std::unique_ptr<Network> network_;
   Workspace workspace_;
   Tensor rope_table_;
@@ -144,8 +144,11 @@ Result<std::unique_ptr<Model>> load_model(const Checkpoint& checkpoint, ops::Bac
   check_options(options);
   OCTET_TRY(Blueprint blueprint, draw(checkpoint, backend, group));
   const std::int64_t bytes = blueprint.plan.bytes(checkpoint, backend);
+  const auto activations = options.dtype == DType::kF32 ? ops::Activations::kFloat32 : ops::Activations::kDefault;
   try {
-    return std::make_unique<LoadedModel>(checkpoint, std::move(blueprint), backend, stream, group, options);
+    OCTET_TRY(const std::int64_t loaded,
+              blueprint.plan.load(checkpoint, backend, stream, activations, options.progress));
+    return std::make_unique<LoadedModel>(checkpoint, std::move(blueprint), loaded, backend, group, options);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kExhausted, "{}: no memory for {} MiB of weights", checkpoint.path().string(), bytes >> 20);
   }

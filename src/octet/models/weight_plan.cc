@@ -165,8 +165,8 @@ std::int64_t WeightPlan::pack(const Entry& entry, const Checkpoint& checkpoint, 
   return (*entry.linear)->bytes();
 }
 
-std::int64_t WeightPlan::load(const Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,
-                              ops::Activations activations, const Progress& progress) const {
+Result<std::int64_t> WeightPlan::load(const Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,
+                                      ops::Activations activations, const Progress& progress) const {
   struct Job {
     const Entry* entry;
     std::vector<const StoredTensor*> tensors;
@@ -190,6 +190,7 @@ std::int64_t WeightPlan::load(const Checkpoint& checkpoint, ops::Backend& backen
       for (const StoredTensor* tensor : jobs[ahead].tensors) checkpoint.prefetch(*tensor);
       asked += jobs[ahead].bytes;
     }
+    for (const StoredTensor* tensor : job.tensors) OCTET_TRY_VOID(checkpoint.read(*tensor));
     device += pack(*job.entry, checkpoint, backend, stream, activations);
     for (const StoredTensor* tensor : job.tensors) checkpoint.release(*tensor);
     done += job.bytes;

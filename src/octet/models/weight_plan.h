@@ -50,9 +50,9 @@ class WeightPlan {
   // Device memory of this rank's share. After check().
   std::int64_t bytes(const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
   // Reads in the file's order, ahead of the packing, and gives pages back as they are packed. After check().
-  // Returns the bytes that the weights now take on the device.
-  std::int64_t load(const formats::Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,
-                    ops::Activations activations, const Progress& progress) const;
+  // Returns the bytes that the weights now take on the device; a read that fails is an error that names the file.
+  Result<std::int64_t> load(const formats::Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,
+                            ops::Activations activations, const Progress& progress) const;
 
  private:
   struct Entry {

@@ -36,6 +36,18 @@ std::string stop_reason(const engine::Output& output) {
   return out;
 }
 
+// Of an output that ends a choice, only what it tells of the prompt.
+engine::Output without_answer(engine::Output output) {
+  output.tokens.clear();
+  output.text.clear();
+  output.logprobs.clear();
+  output.completion_tokens = 0;
+  output.stop_string.reset();
+  output.stop_token.reset();
+  if (output.finish == FinishReason::kStop) output.finish = FinishReason::kLength;
+  return output;
+}
+
 }  // namespace
 
 AnswerBuilder::AnswerBuilder(AnswerFormat format)
@@ -118,6 +130,7 @@ std::string AnswerBuilder::metrics() const {
 }
 
 void AnswerBuilder::add(std::int32_t choice, engine::Output&& output) {
+  if (format_.echo_alone) output = without_answer(std::move(output));
   count(choice, output);
   Choice& state = choices_[static_cast<std::size_t>(choice)];
   state.text += output.text;
@@ -251,7 +264,9 @@ void AnswerBuilder::begin(std::string& out) {
   }
 }
 
-void AnswerBuilder::event(std::string& out, std::int32_t choice, const engine::Output& output) {
+void AnswerBuilder::event(std::string& out, std::int32_t choice, const engine::Output& produced) {
+  const engine::Output shown = format_.echo_alone ? without_answer(produced) : engine::Output{};
+  const engine::Output& output = format_.echo_alone ? shown : produced;
   count(choice, output);
   Choice& state = choices_[static_cast<std::size_t>(choice)];
   const bool last = output.finish != FinishReason::kNone;

@@ -23,6 +23,7 @@ struct AnswerFormat : AnswerFrame {
   std::vector<std::vector<text::TokenId>> prompt_ids;  // per prompt, where needs_prompt_ids()
   std::int32_t logprobs = -1, prompt_logprobs = -1;    // as in SamplingParams
   bool echo_logprobs = false;                          // those of the echoed prompt come first
+  bool echo_alone = false;                             // nothing that was generated is shown or counted
   bool tokens_as_ids = false;
   bool metrics = false;                        // times of the only choice
   std::string role = "assistant";              // of a chat's answer

@@ -194,11 +194,15 @@ void OpenAiApi::add_routes(Router& router) {
   router.add("GET", "/v1/models/*", [state](HttpRequest&& request, Wake) {
     return Answer(state->one_model(std::string_view(request.path).substr(sizeof "/v1/models/" - 1)));
   });
-  const auto alive = [](HttpRequest&&, Wake) { return Answer(HttpResponse{}); };
+  const auto alive = [state](HttpRequest&&, Wake) {
+    const auto alive = state->service.alive();
+    return Answer(alive ? HttpResponse{} : error_response(alive.error()));
+  };
   router.add("GET", "/health", alive);
   router.add("GET", "/ping", alive);
   router.add("POST", "/ping", alive);
   router.add("GET", "/ready", [state](HttpRequest&&, Wake) {
+    if (const auto alive = state->service.alive(); !alive) return Answer(error_response(alive.error()));
     auto model = state->service.available();
     return Answer(model ? HttpResponse{} : error_response(model.error()));
   });

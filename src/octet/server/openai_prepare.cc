@@ -194,6 +194,7 @@ AnswerFormat answer_format(const GenerationRequest& request, const Service& serv
   format.logprobs = request.sampling.logprobs;
   format.prompt_logprobs = request.sampling.prompt_logprobs;
   format.echo_logprobs = request.echo && request.sampling.logprobs >= 0;
+  format.echo_alone = request.echo_alone;
   format.tokens_as_ids = request.return_tokens_as_ids.value_or(options.return_tokens_as_ids);
   return format;
 }

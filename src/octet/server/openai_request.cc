@@ -105,6 +105,10 @@ void parse_lengths(JsonFields& fields, GenerationRequest& request) {
       request.max_tokens_field = "max_completion_tokens";
     }
   }
+  if (request.kind == ApiKind::kCompletion && request.max_tokens == 0 && fields.boolean("echo").value_or(false)) {
+    request.echo_alone = true;
+    request.max_tokens = 1;
+  }
   if (request.max_tokens && *request.max_tokens < 1) {
     fields.fail_value(request.max_tokens_field,
                       fmt::format("{} must be at least 1, got {}", request.max_tokens_field, *request.max_tokens));

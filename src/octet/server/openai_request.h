@@ -39,6 +39,7 @@ struct GenerationRequest {
 
   std::vector<Prompt> prompts;  // completions
   bool echo = false;            // completions: the prompt's text comes first
+  bool echo_alone = false;      // with max_tokens 0: nothing else does; max_tokens is 1 then, for the engine
 
   ChatPrompt chat;
 };

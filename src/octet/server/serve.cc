@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -82,21 +83,23 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// On a terminal one line that is rewritten, else one log line per phase.
+// On a terminal one line that is rewritten, else a log line per phase, and one every ten seconds of a long one.
 class LoadProgress {
  public:
   void operator()(std::string_view phase, std::int64_t done, std::int64_t total) {
+    const auto now = Clock::now();
     if (phase != phase_) {
       finish();
       phase_ = phase;
+      begin_ = now;
+      next_ = terminal_ ? now : now + kLogInterval;
       if (!terminal_) log_info("loading: {}", phase_);
     }
-    const auto now = Clock::now();
-    if (!terminal_ || (done < total && now < next_)) return;
-    next_ = now + std::chrono::milliseconds(100);
+    if ((done < total || !terminal_) && now < next_) return;
+    next_ = now + (terminal_ ? kTerminalInterval : kLogInterval);
+    if (!terminal_) return log_info("loading: {}", state(done, total, now));
     if (total > 0) {
-      fmt::print(stderr, "\rloading: {} {:3d} % of {:.0f} MB ", phase_, done * 100 / total,
-                 static_cast<double>(total) / 1e6);
+      fmt::print(stderr, "\rloading: {} ", state(done, total, now));
     } else {
       fmt::print(stderr, "\rloading: {} ", phase_);
     }
@@ -109,9 +112,18 @@ class LoadProgress {
   }
 
  private:
+  static constexpr std::chrono::milliseconds kTerminalInterval{100}, kLogInterval{10'000};
+
+  std::string state(std::int64_t done, std::int64_t total, Clock::time_point now) const {
+    if (total <= 0) return phase_;
+    const double seconds = std::max(1e-3, std::chrono::duration<double>(now - begin_).count());
+    return fmt::format("{} {:3d} % of {:.0f} MB, {:.0f} MB/s", phase_, done * 100 / total,
+                       static_cast<double>(total) / 1e6, static_cast<double>(done) / 1e6 / seconds);
+  }
+
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   std::string phase_;
-  Clock::time_point next_{};
+  Clock::time_point begin_{}, next_{};
   bool open_ = false;
 };
 
@@ -152,7 +164,8 @@ class Lifetime {
   explicit Lifetime(const ServeOptions& options)
       : options_(options),
         signals_(options.http.tls.has_value()),
-        service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
+        service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names,
+                 options.watchdog),
         api_(service_, options.api),
         front_(router_, options.front),
         log_(options.api.log, router_, front_, service_) {

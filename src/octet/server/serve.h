@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct ServeOptions {
   bool log_stats = true;                               // a line about throughput and load, and the engine's metrics
   std::vector<std::string> names;                      // what clients call the model; empty: the path as given
   std::chrono::milliseconds shutdown_timeout{30'000};  // for running requests after SIGTERM
+  // An engine with work that makes no progress for longer turns /health to 503; none: never.
+  std::optional<std::chrono::milliseconds> watchdog{60'000};
 };
 
 using ReplicaLoader = std::function<Result<std::unique_ptr<engine::Replica>>(const engine::ReplicaOptions&)>;

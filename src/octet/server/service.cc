@@ -24,7 +24,8 @@ std::size_t longest_token(const text::Tokenizer& tokenizer) {
 
 }  // namespace
 
-Service::Service(std::vector<std::string> names) : names_(std::move(names)), created_(std::time(nullptr)) {
+Service::Service(std::vector<std::string> names, std::optional<std::chrono::nanoseconds> watchdog)
+    : names_(std::move(names)), watchdog_(watchdog), created_(std::time(nullptr)) {
   OCTET_CHECK(!names_.empty());
 }
 
@@ -42,6 +43,16 @@ void Service::begin_drain() { draining_ = true; }
 std::shared_ptr<ServedModel> Service::model() const {
   const std::lock_guard lock(mutex_);
   return model_;
+}
+
+ApiResult<> Service::alive() const {
+  const std::shared_ptr<ServedModel> model = this->model();
+  if (!model || !watchdog_) return {};
+  const std::chrono::nanoseconds stalled(model->replica->engine->stalled_ns());
+  if (stalled <= *watchdog_) return {};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled).count();
+  return std::unexpected(
+      unavailable(fmt::format("the engine has work and has made no progress for {} s", seconds), kRetrySeconds));
 }
 
 ApiResult<std::shared_ptr<ServedModel>> Service::available() const {

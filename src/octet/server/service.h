@@ -1,10 +1,12 @@
 // The loaded replica as the server sees it: absent while it loads, closed to new requests while the server drains.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +26,17 @@ struct ServedModel {
 class Service {
  public:
   // names: what clients may call the model; the first is its own. At least one.
-  explicit Service(std::vector<std::string> names);
+  // watchdog: see alive(); none: the engine is never taken for stuck.
+  explicit Service(std::vector<std::string> names,
+                   std::optional<std::chrono::nanoseconds> watchdog = std::chrono::seconds(60));
 
   void publish(std::unique_ptr<engine::Replica> replica);  // it can serve from here on
   void begin_drain();                                      // no new requests from here on
 
   // Null while loading. Stays the same once it is there.
   std::shared_ptr<ServedModel> model() const;
+  // Says why the server is not alive: its engine has had work and has made no progress for the watchdog's time.
+  ApiResult<> alive() const;
   // The model if a new request may come, else 503 with Retry-After. admit() counts refusals.
   ApiResult<std::shared_ptr<ServedModel>> available() const;
   ApiResult<std::shared_ptr<ServedModel>> admit();
@@ -50,6 +56,7 @@ class Service {
 
  private:
   std::vector<std::string> names_;
+  std::optional<std::chrono::nanoseconds> watchdog_;
   std::int64_t created_;
   mutable std::mutex mutex_;
   std::shared_ptr<ServedModel> model_;
