@@ -96,9 +96,7 @@ class BenchServer {
     api_.add_routes(router_);
     server::HttpServerOptions options;
     options.port = 0;
-    auto http = server::HttpServer::bind(options, [this](server::HttpRequest&& request, const auto& waker) {
-      return router_.handle(std::move(request), waker);
-    });
+    auto http = server::HttpServer::bind(options, router_);
     OCTET_CHECK(http.has_value());
     http_ = *std::move(http);
     http_->start();

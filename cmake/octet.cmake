@@ -37,7 +37,7 @@ function(octet_room name)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mbmi2")
     elseif(source MATCHES "_avx512\\.cc$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mavx512bf16;-mfma;-mf16c;-mbmi2")
+        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-mf16c;-mbmi2")
     endif()
   endforeach()
   set_property(GLOBAL APPEND PROPERTY OCTET_ROOMS ${name})
@@ -112,7 +112,7 @@ function(octet_tests)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   add_test(NAME benchmarks COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/benchmarks/peers_test.py
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  foreach(client openai anthropic)
+  foreach(client openai anthropic langchain)
     add_test(NAME e2e_${client}
       COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/${client}_client_test.py $<TARGET_FILE:octet>
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

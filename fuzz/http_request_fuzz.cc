@@ -51,6 +51,14 @@ void check_answer(const octet::server::HttpResponse& response) {
   OCTET_CHECK(envelope && envelope->contains("error") && (*envelope)["error"]["message"].is_string());
 }
 
+// What came of a request that cannot be read whole is answered, too, and cannot break the answer's lines.
+void check_refusal(HttpParser& parser, std::string_view unread, const octet::server::Router& router) {
+  auto begun = parser.begun(unread);
+  for (const auto& [name, value] : begun.headers)
+    OCTET_CHECK((name + value).find_first_of("\r\n") == std::string::npos);
+  check_answer(router.refuse(std::move(begun), octet::server::http_error(400, "refused")));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -70,6 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 state == HttpParser::State::kFailed);
     if (state == HttpParser::State::kFailed) {
       OCTET_CHECK(parser->failure().status >= 400 && !parser->failure().message.empty());
+      check_refusal(*parser, input, router);
       return 0;
     }
     if (state == HttpParser::State::kDone) {
@@ -78,6 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check_answer(std::get<octet::server::HttpResponse>(router.handle(std::move(request), nullptr)));
       parser = std::make_unique<HttpParser>(limits);
     } else if (last) {
+      check_refusal(*parser, input, router);
       return 0;
     }
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "apps/octet/commands.h"
+#include "octet/base/edit_distance.h"
 
 namespace {
 
@@ -24,10 +25,11 @@ constexpr Command kCommands[] = {
 
 constexpr std::string_view kExamples = R"text(
 examples
-  octet pull smollm2                               fetch a small model; the last line is its path
-  octet serve "$(octet pull smollm2 | tail -n 1)"  serve it on 127.0.0.1:8000
-  octet run smollm2                                chat with it in the terminal
-  octet COMMAND --help                             every flag of a command
+  octet serve smollm2        fetch a small model and serve it on 127.0.0.1:8000
+  octet serve ORG/NAME       a model of the Hugging Face hub; or a folder, or a GGUF file
+  octet run smollm2          chat in the terminal
+  octet pull ORG/NAME        only fetch; the last line is the model's path
+  octet COMMAND --help       every flag of a command
 )text";
 
 int help(std::FILE* stream) {
@@ -50,6 +52,11 @@ int main(int argc, char** argv) {
   if (word == "--help" || word == "-h" || word == "help") return help(stdout);
   for (const Command& command : kCommands)
     if (word == command.name) return command.run(argc - 1, argv + 1);
-  if (!word.empty()) fmt::print(stderr, "octet: no command '{}'\n\n", word);
+  if (word.empty()) return help(stderr);
+  fmt::print(stderr, "octet: no command '{}'", word);
+  for (const Command& command : kCommands) {
+    if (octet::edit_distance(word, command.name) <= 2) fmt::print(stderr, "; did you mean {}?", command.name);
+  }
+  fmt::print(stderr, "\n\n");
   return help(stderr);
 }

@@ -89,7 +89,7 @@ std::vector<Flag> model_flags(ServeFlags& f) {
       {.names = "MODEL",
        .group = group,
        .target = &f.model,
-       .help = "folder with config.json, a GGUF file, or ORG/NAME[:Q4_K_M] of the hub"},
+       .help = "folder with config.json, a GGUF file, ORG/NAME[:Q4_K_M] of the hub, or smollm2"},
       {.names = "--model", .group = group, .target = &f.model_flag, .help = "the same as MODEL"},
       {.names = "--revision",
        .group = group,
@@ -301,7 +301,8 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   if (f.model.has_value() == f.model_flag.has_value() && f.model != f.model_flag) {
     return fail(ErrorCode::kInvalid, "--model {} names another model than {}", *f.model_flag, *f.model);
   }
-  if (!f.model && !f.model_flag) return fail(ErrorCode::kInvalid, "MODEL is missing: a folder or a GGUF file");
+  if (!f.model && !f.model_flag)
+    return fail(ErrorCode::kInvalid, "MODEL is missing: a folder, a GGUF file, ORG/NAME of the hub, or smollm2");
   OCTET_TRY_VOID(check_layout(f));
   octet::server::ServeOptions options;
   OCTET_TRY_VOID(apply_surface_flags(f.surface, options));

@@ -93,8 +93,12 @@ class AnthropicClient(unittest.TestCase):
         with self.assertRaises(anthropic.BadRequestError) as caught:
             self.ask(messages=[{"role": "user", "content": "word " * 5000}])
         self.assertIn("context", str(caught.exception))
-        with self.assertRaises(anthropic.AuthenticationError):
+        with self.assertRaises(anthropic.AuthenticationError) as caught:
             self.client.with_options(api_key="wrong").messages.create(model="smollm2", messages=FRANCE, max_tokens=1)
+        self.assertEqual(caught.exception.body["error"]["type"], "authentication_error")
+        with self.assertRaises(anthropic.NotFoundError) as caught:
+            self.client.messages.batches.list()
+        self.assertEqual(caught.exception.body["error"]["type"], "not_found_error")
 
 
 if __name__ == "__main__":

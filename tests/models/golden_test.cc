@@ -139,7 +139,8 @@ TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
                          ::testing::Values("llama-spm-f32", "llama-bpe-rope3-tied-bf16", "qwen2-yarn-tied-f16",
-                                           "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1"),
+                                           "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1",
+                                           "llama-bpe-q4_k_m", "llama-spm-q5_0-iq4", "qwen3-q5_k_mix"),
                          test_name);
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "octet/ops/backend.h"
 #include "octet/ops/cpu/half.h"
+#include "octet/tensor/block_formats.h"
 
 namespace octet::ops {
 
@@ -26,13 +27,29 @@ struct Machine {
 // The instruction sets that run here; "scalar" always does.
 inline std::vector<std::string> instruction_sets() {
   std::vector<std::string> sets;
-  for (const char* isa : {"scalar", "avx2"}) {
+  for (const char* isa : {"scalar", "avx2", "avx512"}) {
     if (make_cpu_backend(1, isa) != nullptr) sets.emplace_back(isa);
   }
   return sets;
 }
 
 using Random = std::mt19937;
+
+constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr DType kBlockTypes[] = {DType::kQ8_0,   DType::kQ4_0,   DType::kQ4_1,  DType::kQ5_0, DType::kQ5_1,
+                                 DType::kQ2_K,   DType::kQ3_K,   DType::kQ4_K,  DType::kQ5_K, DType::kQ6_K,
+                                 DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ3_S, DType::kIQ2_S};
+inline std::vector<DType> linear_types() {
+  std::vector<DType> types(std::begin(kFloatTypes), std::end(kFloatTypes));
+  types.insert(types.end(), std::begin(kBlockTypes), std::end(kBlockTypes));
+  return types;
+}
+
+// The next width that is a whole number of the type's blocks.
+inline std::int64_t whole_blocks(DType type, std::int64_t inputs) {
+  const std::int64_t block = dtype_info(type).block_values;
+  return (inputs + block - 1) / block * block;
+}
 
 inline std::vector<float> normal_values(Random& random, std::int64_t count, float deviation = 1.0f) {
   std::normal_distribution<float> normal(0.0f, deviation);
@@ -72,28 +89,46 @@ inline double put_half(std::vector<std::byte>& bytes, float value) {
   return cpu::widen_f16(half);
 }
 
+// Where a block keeps its F16 scale and minimum, in bytes; -1: none.
+struct HalfFields {
+  int scale, minimum;
+};
+inline HalfFields half_fields(DType type) {
+  switch (type) {
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return {0, 2};
+    case DType::kQ2_K:
+      return {80, 82};
+    case DType::kQ3_K:
+      return {108, -1};
+    case DType::kQ6_K:
+      return {208, -1};
+    default:
+      return {0, -1};
+  }
+}
+
+// Random bytes are blocks of every format, but for the size of their scales.
 inline void random_block(Random& random, StoredMatrix& matrix) {
+  const std::int64_t values = dtype_info(matrix.type).block_values;
+  // Formats with scales of scales multiply this one by up to 127 and those of table codes by as much.
   std::uniform_real_distribution<float> scales(-0.02f, 0.02f);
   std::uniform_int_distribution<int> byte(0, 255);
-  const double scale = put_half(matrix.bytes, scales(random));
-  const double minimum = matrix.type == DType::kQ4_1 ? put_half(matrix.bytes, scales(random) * 8) : 0.0;
-  if (matrix.type == DType::kQ8_0) {
-    for (int i = 0; i < 32; ++i) {
-      const auto quant = static_cast<std::int8_t>(byte(random));
-      matrix.bytes.push_back(static_cast<std::byte>(quant));
-      matrix.values.push_back(scale * quant);
-    }
-    return;
+  std::vector<std::byte> block(static_cast<std::size_t>(bytes_of(matrix.type, values)));
+  for (std::byte& value : block) value = static_cast<std::byte>(byte(random));
+  const HalfFields fields = half_fields(matrix.type);
+  const float unit = values == 32 ? 1.0f : 1.0f / 32;
+  for (const auto& [at, factor] : {std::pair{fields.scale, unit}, std::pair{fields.minimum, unit * 8}}) {
+    const std::uint16_t half = cpu::narrow_f16(scales(random) * factor);
+    if (at >= 0) std::memcpy(block.data() + at, &half, sizeof half);
   }
-  int quants[32];
-  for (int i = 0; i < 16; ++i) {
-    const int pair = byte(random);
-    matrix.bytes.push_back(static_cast<std::byte>(pair));
-    quants[i] = pair & 15;
-    quants[i + 16] = pair >> 4;
-  }
-  const int zero = matrix.type == DType::kQ4_0 ? 8 : 0;
-  for (int quant : quants) matrix.values.push_back(scale * (quant - zero) + minimum);
+  std::vector<float> decoded(static_cast<std::size_t>(values));
+  decode_row(matrix.type, block.data(), decoded.data(), values);
+  matrix.bytes.insert(matrix.bytes.end(), block.begin(), block.end());
+  matrix.values.insert(matrix.values.end(), decoded.begin(), decoded.end());
 }
 
 }  // namespace detail
@@ -102,7 +137,8 @@ inline void random_block(Random& random, StoredMatrix& matrix) {
 inline StoredMatrix random_matrix(Random& random, DType type, std::int64_t rows, std::int64_t inputs) {
   StoredMatrix matrix{.type = type, .rows = rows, .inputs = inputs, .bytes = {}, .values = {}};
   if (dtype_info(type).block_values > 1) {
-    for (std::int64_t block = 0; block < rows * inputs / 32; ++block) detail::random_block(random, matrix);
+    const std::int64_t blocks = rows * inputs / dtype_info(type).block_values;
+    for (std::int64_t block = 0; block < blocks; ++block) detail::random_block(random, matrix);
     return matrix;
   }
   for (float value : normal_values(random, rows * inputs, 0.1f)) {

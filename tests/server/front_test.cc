@@ -82,8 +82,13 @@ TEST(Http08, EveryRouteAsksForTheKeyKnownOrNot) {
           "Authorization: Bearer test-key other-key\r\n"}) {
       const HttpReply reply = ask(server, method, path, headers);
       EXPECT_EQ(reply.status, 401) << method << " " << path << " " << headers;
-      EXPECT_EQ(reply.json()["error"]["code"], 401) << reply.body;
-      EXPECT_EQ(reply.json()["error"]["type"], "Unauthorized");
+      const Json error = reply.json()["error"];
+      if (path == "/v1/messages") {
+        EXPECT_EQ(error["type"], "authentication_error");
+      } else {
+        EXPECT_EQ(error["code"], 401) << reply.body;
+        EXPECT_EQ(error["type"], "Unauthorized");
+      }
       EXPECT_EQ(reply.header("content-type"), "application/json");
       EXPECT_EQ(reply.header("www-authenticate"), "Bearer");
     }
@@ -246,6 +251,68 @@ TEST(RequestIds, AreEchoedOrMade) {
   client.post("/v1/completions", R"({"prompt":"a","max_tokens":3,"stream":true})",
               "Authorization: Bearer test-key\r\nX-Request-Id: mine-3\r\n");
   EXPECT_EQ(client.read_head().header("x-request-id"), "mine-3");
+}
+
+// Requests that are refused before they are read whole, and the statuses of these answers.
+const std::pair<std::string, int> kUnreadable[] = {
+    {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\nContent-Length: "
+     "9999\r\n\r\n",
+     413},
+    {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\nContent-Length: 9\r\n\r\n{",
+     408},
+    {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\nHos", 408},
+    {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\nX: " +
+         std::string(70'000, 'x'),
+     431},
+    {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\nContent-Length: x\r\n\r\n",
+     400},
+    {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\n"
+     "Transfer-Encoding: gzip\r\n\r\n",
+     501},
+};
+
+TestServerOptions with_small_limits() {
+  TestServerOptions options;
+  options.limits.body_bytes = 1000;
+  options.limits.header_timeout = options.limits.body_timeout = std::chrono::milliseconds(200);
+  return options;
+}
+
+TEST(Unreadable, AnswersHaveTheHeadersOfAllOthers) {
+  TestServerOptions options = with_small_limits();
+  options.front.request_ids = true;
+  options.front.cors.origins = {"https://a.example"};
+  TestServer server(std::move(options));
+  for (const auto& [request, status] : kUnreadable) {
+    HttpClient client(server.port());
+    client.send(request);
+    const HttpReply reply = client.read();
+    EXPECT_EQ(reply.status, status) << request.substr(0, 200);
+    EXPECT_EQ(reply.header("access-control-allow-origin"), "https://a.example") << request.substr(0, 200);
+    EXPECT_EQ(reply.header("x-request-id"), "mine-4") << request.substr(0, 200);
+    EXPECT_EQ(reply.json()["error"]["code"], status);
+    EXPECT_TRUE(client.at_end());
+  }
+  HttpClient stranger(server.port());
+  stranger.send("no HTTP at all\r\n\r\n");
+  const HttpReply reply = stranger.read();
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.header("access-control-allow-origin"), "");
+  EXPECT_EQ(reply.header("x-request-id").size(), 32U);
+}
+
+TEST(Unreadable, LinesThatAreNoneOfHttpsAreNotTakenOver) {
+  TestServerOptions options = with_small_limits();
+  options.front.request_ids = true;
+  options.front.cors = {.origins = {"*"}, .credentials = true};
+  TestServer server(std::move(options));
+  HttpClient client(server.port());
+  client.send("GET /health HTTP/1.1\r\nOrigin: https://a.example\nSet-Cookie: a=b\r\nX-Request-Id: a\nb\r\nX: y");
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.header("access-control-allow-origin"), "");
+  EXPECT_EQ(reply.header("set-cookie"), "");
+  EXPECT_EQ(reply.header("x-request-id").size(), 32U);
 }
 
 TEST(RequestIds, AreOffByDefault) {

@@ -199,6 +199,46 @@ TEST(Messages, RefusesByNameInItsOwnEnvelope) {
   EXPECT_EQ(server.post(kPath, "{").json()["error"]["type"], "invalid_request_error");
 }
 
+// Type of the error that comes for these bytes.
+std::string refused(TestServer& server, std::string_view request, int status) {
+  SCOPED_TRACE(request);
+  HttpClient client(server.port());
+  client.send(request);
+  const HttpReply reply = client.read();
+  EXPECT_EQ(reply.status, status);
+  const Json answer = reply.json();
+  EXPECT_EQ(answer["type"], "error") << reply.body;
+  EXPECT_FALSE(answer["error"]["message"].get<std::string>().empty());
+  EXPECT_EQ(answer["error"].size(), 2U);
+  return answer["error"]["type"];
+}
+
+TEST(Messages, WhatIsRefusedBeforeTheRouteHasTheSameEnvelope) {
+  TestServerOptions options;
+  options.front.api_keys = {"key"};
+  options.front.root_path = "/llm";
+  options.limits.body_bytes = 1000;
+  options.limits.header_timeout = options.limits.body_timeout = std::chrono::milliseconds(200);
+  TestServer server(std::move(options));
+  const auto ask = [](std::string_view method, std::string_view path, std::string_view rest) {
+    return fmt::format("{} {} HTTP/1.1\r\nx-api-key: key\r\n{}", method, path, rest);
+  };
+  for (const std::string_view path : {kPath, kCountPath, std::string_view("/llm/v1/messages")}) {
+    EXPECT_EQ(refused(server, fmt::format("POST {} HTTP/1.1\r\nContent-Length: 2\r\n\r\n{{}}", path), 401),
+              "authentication_error");
+    EXPECT_EQ(refused(server, ask("PUT", path, "Content-Length: 0\r\n\r\n"), 405), "invalid_request_error");
+    EXPECT_EQ(refused(server, ask("POST", path, "Content-Length: 2000\r\n\r\n"), 413), "request_too_large");
+    EXPECT_EQ(refused(server, ask("POST", path, "Content-Length: 20\r\n\r\n{"), 408), "invalid_request_error");
+    EXPECT_EQ(refused(server, ask("POST", path, "Hos"), 408), "invalid_request_error");
+    EXPECT_EQ(refused(server, ask("POST", path, "X: " + std::string(70'000, 'x')), 431), "invalid_request_error");
+    EXPECT_EQ(refused(server, ask("POST", path, "Content-Length: x\r\n\r\n"), 400), "invalid_request_error");
+  }
+  EXPECT_EQ(refused(server, ask("GET", "/v1/messages/batches", "\r\n"), 404), "not_found_error");
+  HttpClient other(server.port());
+  other.send("GET /v1/messages2 HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(other.read().json()["error"]["code"], 401);
+}
+
 TEST(Messages, OverloadedWhileDraining) {
   TestServer server;
   server.service().begin_drain();

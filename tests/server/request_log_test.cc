@@ -147,11 +147,42 @@ TEST(RequestLog, SilencesAndProbes) {
   EXPECT_THAT(silent, HasSubstr("GET /nowhere 404"));
   const std::string all = logged(with({.answers = true, .probes = true}), LogFormat::kText, act);
   EXPECT_THAT(all, HasSubstr("GET /health 200"));
+  TestServerOptions loading = with({.answers = true});
+  loading.load = false;
+  EXPECT_THAT(logged(std::move(loading), LogFormat::kText,
+                     [](TestServer& server) { EXPECT_EQ(server.get("/ready").status, 503); }),
+              IsEmpty());
   const std::string forged =
       logged(with({.answers = true}), LogFormat::kText, [](TestServer& server) { server.get("/a%0AI%20b%1B%5B2J"); });
   EXPECT_THAT(forged, HasSubstr("GET /a?I b?[2J 404"));
   const std::string errors = logged(with({.errors = true}), LogFormat::kText, act);
   EXPECT_THAT(errors, HasSubstr("no such route"));
+}
+
+TEST(RequestLog, WhatCannotBeReadIsThereToo) {
+  TestServerOptions options = with({.answers = true, .errors = true});
+  options.limits.body_bytes = 1000;
+  const std::string text = logged(std::move(options), LogFormat::kJson, [](TestServer& server) {
+    for (const std::string_view request : {"POST /v1/completions HTTP/1.1\r\nContent-Length: 9999\r\n\r\n",
+                                           "GET /health HTTP/1.1\r\nContent-Length: x\r\n\r\n", "nothing\r\n\r\n"}) {
+      HttpClient client(server.port());
+      client.send(request);
+      EXPECT_GE(client.read().status, 400);
+    }
+    EXPECT_EQ(server.service().answers().size(), 3U);
+  });
+  const std::vector<Json> lines = json_lines(text);
+  ASSERT_EQ(lines.size(), 6U) << text;  // each with its error
+  const auto expect = [&](const Json& line, std::string_view method, std::string_view route, int status) {
+    EXPECT_EQ(line["method"], method);
+    EXPECT_EQ(line["route"], route);
+    EXPECT_EQ(line["status"], status);
+    EXPECT_TRUE(line["total_ms"].is_null());
+  };
+  expect(lines[0], "POST", "/v1/completions", 413);
+  EXPECT_THAT(lines[1]["message"].get<std::string>(), HasSubstr("the limit of 1000 bytes"));
+  expect(lines[2], "GET", "/health", 400);
+  expect(lines[4], "-", "-", 400);
 }
 
 TEST(RequestLog, AClientThatLeaves) {

@@ -51,12 +51,7 @@ std::unique_ptr<engine::Replica> make_replica(TestServerOptions& options) {
 }  // namespace
 
 TestServer::TestServer(TestServerOptions options)
-    : options_(std::move(options)),
-      front_(router_, options_.front),
-      log_(
-          options_.api.log, router_,
-          [this](server::HttpRequest&& request, const auto& waker) { return front_.handle(std::move(request), waker); },
-          service_) {
+    : options_(std::move(options)), front_(router_, options_.front), log_(options_.api.log, router_, front_, service_) {
   api_ = std::make_unique<server::OpenAiApi>(service_, options_.api);
   api_->add_routes(router_);
   if (options_.load) publish();
@@ -66,9 +61,7 @@ TestServer::TestServer(TestServerOptions options)
   http.io_threads = options_.io_threads;
   http.limits = options_.limits;
   http.tls = options_.tls;
-  auto bound = server::HttpServer::bind(http, [this](server::HttpRequest&& request, const auto& waker) {
-    return log_.handle(std::move(request), waker);
-  });
+  auto bound = server::HttpServer::bind(http, log_);
   OCTET_CHECK(bound.has_value());
   http_ = *std::move(bound);
   http_->start();

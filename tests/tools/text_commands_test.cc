@@ -221,6 +221,15 @@ TEST_F(TextCommands, TokenizeNamesWhatIsWrong) {
   const Outcome missing = run("tokenize --tokenizer nothing.json", "a");
   EXPECT_EQ(missing.status, 1);
   EXPECT_THAT(missing.err, HasSubstr("--tokenizer: nothing.json"));
+  for (const char* content : {"# A heading", "{\"architectures\": [\"LlamaForCausalLM\"]}", ""}) {
+    folder_.write("other", content);
+    const Outcome other = run("tokenize --tokenizer other", "a");
+    EXPECT_EQ(other.status, 1) << content;
+    for (const char* kind :
+         {"--tokenizer: other: ", "tokenizer.json", "tokenizer.model", "tiktoken", "tekken.json", "GGUF"}) {
+      EXPECT_THAT(other.err, HasSubstr(kind)) << content;
+    }
+  }
   const auto answers = lines(run(command + " --jsonl", "1\n\n[-1]\n{\n\"a\"\n").out);
   ASSERT_EQ(answers.size(), 4U);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].contains("error")) << answers[i];

@@ -1,6 +1,10 @@
 #include "octet/formats/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "octet/formats/config.h"
 #include "octet/formats/dummy_checkpoint.h"
@@ -11,6 +15,26 @@
 
 namespace octet::formats {
 
+namespace {
+
+// A folder without configuration, most often one of GGUF files.
+Error no_config(const std::filesystem::path& folder) {
+  constexpr std::size_t kMostNames = 8;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".gguf") names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  std::string message = fmt::format("{}: a model folder has a config.json, and this one has none", folder.string());
+  if (!names.empty()) message += "; serve a file of it:";
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) message += (i > 0 ? ", " : " ") + names[i];
+  if (names.size() > kMostNames) message += ", …";
+  return {ErrorCode::kNotFound, std::move(message)};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -18,9 +42,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
     return fail(ErrorCode::kIo, "{}: {}", path.string(), error.message());
   }
   if (!std::filesystem::exists(status)) {
-    return fail(ErrorCode::kNotFound,
-                "{}: no such model folder or GGUF file (models are not fetched from a hub: download the files first)",
-                path.string());
+    return fail(ErrorCode::kNotFound, "{}: no such folder or file", path.string());
   }
   using Format = OpenOptions::Format;
   const bool is_folder = std::filesystem::is_directory(status);
@@ -30,6 +52,9 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
   }
   if (options.config && !is_folder) {
     return fail(ErrorCode::kUnsupported, "--hf-config-path: {} tells its own configuration", path.string());
+  }
+  if (is_folder && !options.config && !std::filesystem::exists(path / "config.json", error)) {
+    return std::unexpected(no_config(path));
   }
   OCTET_TRY(auto checkpoint, options.format == Format::kDummy ? open_dummy(path, options)
                              : is_folder                      ? open_folder(path, options)

@@ -131,7 +131,7 @@ Result<ModelNeeds> plan_model(const Checkpoint& checkpoint, const ops::Backend& 
   check_options(options);
   OCTET_TRY(const Blueprint blueprint, draw(checkpoint, backend, group));
   const ModelConfig& config = checkpoint.config();
-  ModelNeeds needs{.weight_bytes = blueprint.plan.bytes(checkpoint),
+  ModelNeeds needs{.weight_bytes = blueprint.plan.bytes(checkpoint, backend),
                    .workspace_bytes = Workspace::bytes(blueprint.dimensions, options.max_rows),
                    .table_bytes = bytes_of(DType::kF32, options.max_positions * config.head_dim),
                    .cache_groups = {}};
@@ -143,7 +143,7 @@ Result<std::unique_ptr<Model>> load_model(const Checkpoint& checkpoint, ops::Bac
                                           comm::Group& group, const LoadOptions& options) {
   check_options(options);
   OCTET_TRY(Blueprint blueprint, draw(checkpoint, backend, group));
-  const std::int64_t bytes = blueprint.plan.bytes(checkpoint);
+  const std::int64_t bytes = blueprint.plan.bytes(checkpoint, backend);
   try {
     return std::make_unique<LoadedModel>(checkpoint, std::move(blueprint), backend, stream, group, options);
   } catch (const std::bad_alloc&) {

@@ -120,7 +120,7 @@ Result<> WeightPlan::check(const Checkpoint& checkpoint, const ops::Backend& bac
   return {};
 }
 
-std::int64_t WeightPlan::bytes(const Checkpoint& checkpoint) const {
+std::int64_t WeightPlan::bytes(const Checkpoint& checkpoint, const ops::Backend& backend) const {
   std::int64_t total = 0;
   for (const Entry& entry : entries_) {
     for (const MatrixSpec& spec : entry.parts) {
@@ -130,7 +130,7 @@ std::int64_t WeightPlan::bytes(const Checkpoint& checkpoint) const {
       }
       const auto own = part(spec, checkpoint);
       OCTET_CHECK(own.has_value());
-      total += own->weight.dims[0] * bytes_of(own->weight.dtype, own->weight.dims[1]);
+      total += backend.packed_bytes(own->weight.dtype, own->weight.dims[0], own->weight.dims[1]);
       if (own->bias.data != nullptr) total += bytes_of(DType::kF32, own->bias.dims[0]);
     }
   }

@@ -47,8 +47,8 @@ class WeightPlan {
   // Every weight exists, has its shape and a type that can be computed with, and divides over the ranks. Errors name
   // the file and the tensors.
   Result<> check(const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
-  // Stored bytes of this rank's share. After check().
-  std::int64_t bytes(const formats::Checkpoint& checkpoint) const;
+  // Device memory of this rank's share. After check().
+  std::int64_t bytes(const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
   // Reads in the file's order, ahead of the packing, and gives pages back as they are packed. After check().
   // Returns the bytes that the weights now take on the device.
   std::int64_t load(const formats::Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,

@@ -41,9 +41,6 @@ class AnswerWriter {
   virtual void failure(std::string& out, const ApiError& error) = 0;
 };
 
-// How an API answers what cannot be served: error_response() for OpenAI's.
-using ErrorForm = HttpResponse (*)(const ApiError& error);
-
 // "stop", "length", "abort" or "error"; "null" for none. Without quotes.
 std::string_view finish_text(engine::FinishReason reason);
 // text as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD.

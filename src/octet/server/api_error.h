@@ -39,6 +39,8 @@ ApiError from_error(const Error& error, std::optional<std::string> param = {});
 
 std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
+// The envelope of a family of routes.
+using ErrorForm = HttpResponse (*)(const ApiError& error);
 
 // At most `limit` bytes of what a client sent, for a message.
 std::string excerpt(std::string_view text, std::size_t limit = 64);

@@ -235,7 +235,7 @@ asio::awaitable<bool> Connection::read_request() {
   for (;;) {
     if (plain_http_) {
       tls_.reset();
-      co_await refuse(http_error(400, "this port speaks TLS: use https://"));
+      co_await refuse({}, http_error(400, "this port speaks TLS: use https://"));
       co_return false;
     }
     if (!established && tls_->established()) {
@@ -247,12 +247,12 @@ asio::awaitable<bool> Connection::read_request() {
       const HttpParser::State state = parser.feed(input_);
       set_busy(true);
       if (state == HttpParser::State::kFailed) {
-        co_await refuse(http_error(parser.failure().status, parser.failure().message));
+        co_await refuse(parser.begun(input_), http_error(parser.failure().status, parser.failure().message));
         co_return false;
       }
       set_arriving(state == HttpParser::State::kBody ? parser.body_size() : 0);
       if (server_.arriving > limits.arriving_bytes) {
-        co_await refuse(unavailable("too many large requests are being received", kRetrySeconds));
+        co_await refuse(parser.begun(input_), unavailable("too many large requests are being received", kRetrySeconds));
         co_return false;
       }
       if (state == HttpParser::State::kDone) {
@@ -275,12 +275,12 @@ asio::awaitable<bool> Connection::read_request() {
     if (thread_.draining) {
       // The rest of a request could only be refused, and a slow client must not hold up the end.
       const bool begun = parser.state() != HttpParser::State::kStart;
-      if (begun) co_await refuse(unavailable("the server is shutting down", kRetrySeconds));
+      if (begun) co_await refuse(parser.begun(input_), unavailable("the server is shutting down", kRetrySeconds));
       co_return false;
     }
     if (SteadyTime::now() >= deadline) {
       if (parser.state() != HttpParser::State::kStart)
-        co_await refuse(http_error(408, "the request did not arrive in time"));
+        co_await refuse(parser.begun(input_), http_error(408, "the request did not arrive in time"));
       co_return false;
     }
     if (input_.size() == seen) {
@@ -297,7 +297,7 @@ asio::awaitable<bool> Connection::answer() {
   const bool keep_alive = request_.keep_alive && !thread_.draining;
   chunked_ = http11;
   woken_ = false;
-  Answer answer = server_.handler(std::move(request_), waker_);
+  Answer answer = server_.receiver.handle(std::move(request_), waker_);
   request_ = {};
   if (auto* response = std::get_if<HttpResponse>(&answer)) {
     append_head(*response, keep_alive, false);
@@ -383,15 +383,15 @@ bool Connection::too_far_ahead() {
   return too_far;
 }
 
-asio::awaitable<void> Connection::refuse(ApiError error) {
-  const HttpResponse response = error_response(error);
+asio::awaitable<void> Connection::refuse(HttpRequest begun, ApiError error) {
+  const bool head_only = begun.method == "HEAD";
+  const HttpResponse response = server_.receiver.refuse(std::move(begun), error);
   append_head(response, false, false);
-  output_ += response.body;
+  if (!head_only) output_ += response.body;
   linger_ = co_await write_out();
   set_busy(false);
 }
 
-// Closing with unread bytes would reset the connection and may take the answer with it.
 // Says that nothing more comes, once the socket takes it: behind a long answer it may be full.
 asio::awaitable<void> Connection::end_tls() {
   const Time deadline = SteadyTime::now() + server_.limits.linger_timeout;
@@ -401,6 +401,7 @@ asio::awaitable<void> Connection::end_tls() {
   }
 }
 
+// Closing with unread bytes would reset the connection and may take the answer with it.
 asio::awaitable<void> Connection::linger() {
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);

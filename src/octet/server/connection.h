@@ -41,8 +41,8 @@ class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
 
 // What the connections of a server share.
 struct ServerContext {
+  const RequestReceiver& receiver;
   HttpLimits limits;
-  RequestHandler handler;
   std::shared_ptr<TlsContext> tls;                      // null: plain HTTP
   std::atomic<std::int64_t> connections = 0, busy = 0;  // busy: a request is being read or answered
   std::atomic<std::size_t> arriving = 0;                // bytes of bodies that are being received
@@ -83,7 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> answer();
   boost::asio::awaitable<bool> answer_reply(bool keep_alive);
   boost::asio::awaitable<bool> write_out();
-  boost::asio::awaitable<void> refuse(ApiError error);
+  boost::asio::awaitable<void> refuse(HttpRequest begun, ApiError error);
   boost::asio::awaitable<void> end_tls();
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<void> wait(Time deadline);

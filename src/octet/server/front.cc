@@ -90,20 +90,32 @@ bool Front::is_open(std::string_view path) const {
   return path == "/health" || path == "/ready" || path == "/ping" || path == "/version";
 }
 
+void Front::settle_request_id(HttpRequest& request, Headers& headers) const {
+  if (!options_.request_ids) return;
+  if (!is_request_id(request.header(kRequestIdHeader))) {
+    std::erase_if(request.headers, [](const auto& header) { return header.first == kRequestIdHeader; });
+    request.headers.emplace_back(kRequestIdHeader, new_request_id());
+  }
+  headers.emplace_back("X-Request-Id", request.header(kRequestIdHeader));
+}
+
+HttpResponse Front::refuse(HttpRequest&& begun, const ApiError& error) const {
+  Headers headers;
+  settle_request_id(begun, headers);
+  cors_.add_headers(begun, headers);
+  HttpResponse response = router_.refuse(std::move(begun), error);
+  for (auto& header : headers) response.headers.push_back(std::move(header));
+  return response;
+}
+
 Answer Front::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const {
   Headers headers;
-  if (options_.request_ids) {
-    if (!is_request_id(request.header(kRequestIdHeader))) {
-      std::erase_if(request.headers, [](const auto& header) { return header.first == kRequestIdHeader; });
-      request.headers.emplace_back(kRequestIdHeader, new_request_id());
-    }
-    headers.emplace_back("X-Request-Id", request.header(kRequestIdHeader));
-  }
+  settle_request_id(request, headers);
   if (auto preflight = cors_.preflight(request)) return decorate(*std::move(preflight), std::move(headers));
   cors_.add_headers(request, headers);
   if (!is_open(router_.route_path(request.path)) && !keys_.accepts(request)) {
     headers.emplace_back("WWW-Authenticate", "Bearer");
-    return decorate(error_response(unauthorized()), std::move(headers));
+    return decorate(router_.error_for(request.path, unauthorized()), std::move(headers));
   }
   return decorate(router_.handle(std::move(request), waker), std::move(headers));
 }

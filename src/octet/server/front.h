@@ -22,16 +22,19 @@ struct FrontOptions {
   bool chat_page = true;     // the page at /
 };
 
-class Front {
+class Front final : public RequestReceiver {
  public:
   // Adds its own routes to the router, which must outlive this.
   Front(Router& router, FrontOptions options);
 
-  Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const;
+  Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const override;
+  HttpResponse refuse(HttpRequest&& begun, const ApiError& error) const override;
 
  private:
   class TrackedReply;
   bool is_open(std::string_view path) const;
+  // Gives a request without a good id one, where ids are asked for.
+  void settle_request_id(HttpRequest& request, std::vector<std::pair<std::string, std::string>>& headers) const;
   Answer decorate(Answer&& answer, std::vector<std::pair<std::string, std::string>> headers) const;
 
   const Router& router_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/status.hpp>
 
@@ -72,6 +73,50 @@ std::string_view reason_phrase(int status) {
   return {phrase.data(), phrase.size()};
 }
 
+namespace {
+
+// "POST /v1/completions?a=b": method, path and query. False: the target is none.
+bool read_target(std::string_view target, HttpRequest& into) {
+  std::string_view rest = origin_form(target);
+  if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
+    into.query = rest.substr(mark + 1);
+    rest = rest.substr(0, mark);
+  }
+  auto path = percent_decode(rest.empty() ? "/" : rest);
+  if (path) into.path = *std::move(path);
+  return path.has_value();
+}
+
+bool is_visible(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+}
+
+// The whole lines of a head that has not come whole, or is too large. Nothing where they are none of HTTP's.
+HttpRequest read_lines(std::string_view head, std::size_t max_lines) {
+  constexpr std::string_view kEnd = "\r\n";
+  HttpRequest out;
+  std::size_t end = head.find(kEnd);
+  if (end == std::string_view::npos || !is_visible(head.substr(0, end))) return out;
+  const std::string_view first = head.substr(0, end);
+  const std::size_t space = first.find(' '), last = first.rfind(' ');
+  if (space == last || !first.substr(last + 1).starts_with("HTTP/1.")) return out;
+  if (!read_target(first.substr(space + 1, last - space - 1), out)) return out;
+  out.method = first.substr(0, space);
+  for (std::size_t i = 0; i < max_lines; ++i) {
+    head.remove_prefix(end + kEnd.size());
+    end = head.find(kEnd);
+    if (end == std::string_view::npos) break;
+    const std::string_view line = head.substr(0, end);
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos || !is_visible(line)) break;
+    const std::size_t value = std::min(line.find_first_not_of(' ', colon + 1), line.size());
+    out.headers.emplace_back(lower(line.substr(0, colon)), line.substr(value));
+  }
+  return out;
+}
+
+}  // namespace
+
 // Beast's parser, writing straight into an HttpRequest.
 class HttpParser::Messages final : public http::basic_parser<true> {
  public:
@@ -89,17 +134,7 @@ class HttpParser::Messages final : public http::basic_parser<true> {
                        beast::error_code& ec) override {
     request.method.assign(method.data(), method.size());
     request.http11 = version >= 11;
-    std::string_view rest = origin_form({target.data(), target.size()});
-    if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
-      request.query = rest.substr(mark + 1);
-      rest = rest.substr(0, mark);
-    }
-    auto path = percent_decode(rest.empty() ? "/" : rest);
-    if (path) {
-      request.path = *std::move(path);
-    } else {
-      ec = http::error::bad_target;
-    }
+    if (!read_target({target.data(), target.size()}, request)) ec = http::error::bad_target;
   }
   void on_response_impl(int, beast::string_view, int, beast::error_code&) override {}
   void on_field_impl(http::field, beast::string_view name, beast::string_view value, beast::error_code& ec) override {
@@ -184,6 +219,12 @@ bool HttpParser::expects_continue() const {
 }
 
 std::size_t HttpParser::body_size() const { return messages_->request.body.size(); }
+
+HttpRequest HttpParser::begun(std::string_view unread) {
+  if (messages_->request.method.empty()) return read_lines(unread, limits_.header_count);
+  messages_->request.body.clear();
+  return std::move(messages_->request);
+}
 
 HttpRequest HttpParser::take() {
   messages_->request.keep_alive = messages_->keep_alive();

@@ -29,6 +29,10 @@ class HttpParser {
   // In kBody: the client waits for "100 Continue" before it sends the body.
   bool expects_continue() const;
   HttpRequest take();
+  // What is known of a request that is not complete, without its body; the end of this parser. unread: what feed() left
+  // behind; Beast reads headers only once they are all there, so of an incomplete head its whole lines are looked at
+  // here.
+  HttpRequest begun(std::string_view unread);
   std::size_t body_size() const;  // that has come so far
 
   struct Failure {

@@ -57,6 +57,8 @@ struct IoThread {
 }  // namespace
 
 struct HttpServer::State {
+  explicit State(const RequestReceiver& receiver) : server{.receiver = receiver} {}
+
   ServerContext server;
   std::vector<std::string> urls;
   int port = 0;
@@ -122,10 +124,10 @@ void HttpServer::State::close_acceptors() {
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 HttpServer::~HttpServer() { stop(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::bind(const HttpServerOptions& options, RequestHandler handler) {
-  auto state = std::make_unique<State>();
+Result<std::unique_ptr<HttpServer>> HttpServer::bind(const HttpServerOptions& options,
+                                                     const RequestReceiver& receiver) {
+  auto state = std::make_unique<State>(receiver);
   state->server.limits = options.limits;
-  state->server.handler = std::move(handler);
   for (int i = 0; i < std::max(1, options.io_threads); ++i) {
     state->threads.push_back(std::make_unique<IoThread>(state->server));
   }

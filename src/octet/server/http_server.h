@@ -25,9 +25,9 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  // The sockets listen when this returns; errors name address and port, or the flag and file of TLS. The handler must
+  // The sockets listen when this returns; errors name address and port, or the flag and file of TLS. The receiver must
   // outlive the server.
-  static Result<std::unique_ptr<HttpServer>> bind(const HttpServerOptions& options, RequestHandler handler);
+  static Result<std::unique_ptr<HttpServer>> bind(const HttpServerOptions& options, const RequestReceiver& receiver);
   ~HttpServer();  // stop()
 
   void start();  // accepts and answers from here on

@@ -106,7 +106,7 @@ RequestHandler OpenAiApi::State::on_worker(BodyHandler handler, ErrorForm error_
   return [this, handler, error_form](HttpRequest&& request, const std::shared_ptr<Waker>& waker) -> Answer {
     auto model = service.admit();
     if (!model) return error_form(model.error());
-    auto reply = std::make_shared<WorkReply>(waker);
+    auto reply = std::make_shared<WorkReply>(waker, error_form);
     const auto job = [this, handler, error_form, reply, model = *model](const std::string& body) {
       if (reply->abandoned()) return;
       try {
@@ -173,6 +173,7 @@ void OpenAiApi::add_routes(Router& router) {
     router.add(method, "/v1/responses/*",
                [](HttpRequest&& request, Wake) { return Answer(error_response(response_not_found(request.path))); });
   }
+  router.set_error_form("/v1/messages", anthropic_error);
   router.add("POST", "/v1/messages", state->generator(prepare_message, anthropic_error));
   router.add("POST", "/v1/messages/count_tokens", state->on_worker(&State::count_tokens, anthropic_error));
   router.add("POST", "/tokenize", state->on_worker(&State::tokenize));

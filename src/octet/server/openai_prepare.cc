@@ -236,6 +236,8 @@ ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view bod
   PreparedRequest prepared;
   AnswerFormat format = answer_format(request, service, options);
   format.tokenizer = model.replica->tokenizer.get();
+  // There is nothing else that an answer could show.
+  if (format.tokenizer == nullptr) format.return_token_ids = true;
   const auto add = [&](std::vector<text::TokenId> ids) -> ApiResult<> {
     OCTET_TRY(engine::Request one, preparation.engine_request(std::move(ids)));
     if (format.needs_prompt_ids()) format.prompt_ids.push_back(one.prompt);

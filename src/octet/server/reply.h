@@ -55,4 +55,13 @@ using Answer = std::variant<HttpResponse, std::shared_ptr<Reply>>;
 // Answers one request; called on a connection's thread, so it does nothing that takes long.
 using RequestHandler = std::function<Answer(HttpRequest&&, const std::shared_ptr<Waker>&)>;
 
+// What connections hand their requests to, each on its own thread: as RequestHandler.
+class RequestReceiver {
+ public:
+  virtual ~RequestReceiver() = default;
+  virtual Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const = 0;
+  // The answer to a request that cannot be read whole. begun: what is known of it; method and path may be empty.
+  virtual HttpResponse refuse(HttpRequest&& begun, const ApiError& error) const = 0;
+};
+
 }  // namespace octet::server

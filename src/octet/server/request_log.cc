@@ -136,15 +136,26 @@ class RequestLog::WatchedReply final : public Reply {
   bool ended_ = false, left_ = false;
 };
 
-RequestLog::RequestLog(RequestLogOptions options, const Router& router, RequestHandler next, Service& service,
+RequestLog::RequestLog(RequestLogOptions options, const Router& router, const RequestReceiver& next, Service& service,
                        const Clock& clock)
-    : options_(std::move(options)), router_(router), next_(std::move(next)), service_(service), clock_(clock) {}
+    : options_(std::move(options)), router_(router), next_(next), service_(service), clock_(clock) {}
+
+RequestLog::Line RequestLog::line_of(const HttpRequest& request) const {
+  const auto known = [](std::string text) { return text.empty() ? std::string("-") : one_line(std::move(text)); };
+  return {.method = known(excerpt(request.method, 16)), .path = known(excerpt(router_.route_path(request.path)))};
+}
+
+HttpResponse RequestLog::refuse(HttpRequest&& begun, const ApiError& error) const {
+  const Line line = line_of(begun);
+  HttpResponse response = next_.refuse(std::move(begun), error);
+  ended(line, response.status, nullptr, response.body);
+  return response;
+}
 
 Answer RequestLog::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const {
-  Line line{.method = excerpt(request.method, 16),
-            .path = one_line(excerpt(router_.route_path(request.path))),
-            .begun_ns = clock_.now_ns()};
-  Answer answer = next_(std::move(request), waker);
+  Line line = line_of(request);
+  line.begun_ns = clock_.now_ns();
+  Answer answer = next_.handle(std::move(request), waker);
   if (const auto* response = std::get_if<HttpResponse>(&answer)) {
     ended(line, response->status, nullptr, response->status >= 400 ? response->body : "");
     return answer;
@@ -160,11 +171,12 @@ void RequestLog::ended(const Line& line, int status, const RequestSummary* summa
 }
 
 void RequestLog::write(const Line& line, int status, const RequestSummary* summary) const {
-  if (is_probe(line.path) && status < 400 && !options_.probes) return;
+  // 503 is how /ready answers while a model loads, once a second or so.
+  if (is_probe(line.path) && (status < 400 || status == 503) && !options_.probes) return;
   if (std::ranges::find(options_.silent_paths, line.path) != options_.silent_paths.end()) return;
   const LogLevel level = level_of(status);
   if (!log_enabled(level)) return;
-  const std::int64_t total_ns = clock_.now_ns() - line.begun_ns;
+  const std::int64_t total_ns = line.begun_ns < 0 ? -1 : clock_.now_ns() - line.begun_ns;
   if (log_format() == LogFormat::kJson) {
     log_members(level, line_json(line.method, line.path, status, total_ns, summary));
   } else {

@@ -24,7 +24,7 @@ struct PreparedRequest;
 
 struct RequestLogOptions {
   bool answers = false;                   // a line per request that ends
-  bool probes = false;                    // also where a probe or a scrape succeeded
+  bool probes = false;                    // also where a probe or a scrape succeeded, or said 503
   std::vector<std::string> silent_paths;  // no lines about these
   bool errors = false;                    // a line with the message of each error answer
   bool requests = false;                  // a line per request that was taken in, with its prompt
@@ -45,27 +45,29 @@ struct RequestSummary {
   void add(const engine::Output& output, bool first_choice);
 };
 
-// Calls the next handler, watches what becomes of its answers, counts them in the service and logs them.
-class RequestLog {
+// Asks the next receiver, watches what becomes of its answers, counts them in the service and logs them.
+class RequestLog final : public RequestReceiver {
  public:
   // All outlive this, which outlives the replies. router: tells which route a path is.
-  RequestLog(RequestLogOptions options, const Router& router, RequestHandler next, Service& service,
+  RequestLog(RequestLogOptions options, const Router& router, const RequestReceiver& next, Service& service,
              const Clock& clock = SteadyClock::instance());
 
-  Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const;
+  Answer handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker) const override;
+  HttpResponse refuse(HttpRequest&& begun, const ApiError& error) const override;
 
  private:
   class WatchedReply;
   struct Line {
     std::string method, path;
-    std::int64_t begun_ns = 0;
+    std::int64_t begun_ns = -1;  // -1: it was never read whole
   };
+  Line line_of(const HttpRequest& request) const;
   void ended(const Line& line, int status, const RequestSummary* summary, const std::string& error) const;
   void write(const Line& line, int status, const RequestSummary* summary) const;
 
   const RequestLogOptions options_;
   const Router& router_;
-  const RequestHandler next_;
+  const RequestReceiver& next_;
   Service& service_;
   const Clock& clock_;
 };

@@ -1,7 +1,5 @@
 #include "octet/server/router.h"
 
-#include "octet/server/api_error.h"
-
 namespace octet::server {
 namespace {
 
@@ -22,6 +20,16 @@ HttpResponse redirect(std::string location) { return {307, "", "", {{"Location",
 
 void Router::add(std::string_view method, std::string_view path, RequestHandler handler) {
   routes_.push_back({std::string(method), std::string(path), std::move(handler)});
+}
+
+void Router::set_error_form(std::string_view path, ErrorForm form) { error_forms_.emplace_back(path, form); }
+
+HttpResponse Router::error_for(std::string_view path, const ApiError& error) const {
+  const std::string_view route = route_path(path);
+  for (const auto& [start, form] : error_forms_) {
+    if (route.starts_with(start) && (route.size() == start.size() || route[start.size()] == '/')) return form(error);
+  }
+  return error_response(error);
 }
 
 std::string_view Router::route_path(std::string_view path) const {
@@ -57,8 +65,8 @@ Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker
     allowed += route.method;
   }
   if (!allowed.empty()) {
-    HttpResponse response = error_response(
-        http_error(405, fmt::format("{} does not take {}; allowed: {}", excerpt(path), excerpt(method), allowed)));
+    HttpResponse response = error_for(path, http_error(405, fmt::format("{} does not take {}; allowed: {}",
+                                                                        excerpt(path), excerpt(method), allowed)));
     response.headers.emplace_back("Allow", allowed);
     return response;
   }
@@ -67,7 +75,7 @@ Answer Router::handle(HttpRequest&& request, const std::shared_ptr<Waker>& waker
     const std::string_view prefix = path.size() != request.path.size() ? std::string_view(root_path_) : "";
     return redirect(fmt::format("{}{}{}", prefix, *other, query()));
   }
-  return error_response(http_error(404, fmt::format("no such route: {} {}", excerpt(method), excerpt(path))));
+  return error_for(path, http_error(404, fmt::format("no such route: {} {}", excerpt(method), excerpt(path))));
 }
 
 std::string_view Router::route_of(std::string_view path) const {

@@ -131,10 +131,6 @@ std::string client_url(std::string url) {
 
 void announce(const ServeOptions& options, const HttpServer& http, const Service& service) {
   const engine::Replica& replica = *service.model()->replica;
-  if (replica.generation.repetition_penalty.value_or(1.0F) != 1.0F) {
-    log_warning("the model's generation settings ask for repetition_penalty {}, which this server does not apply",
-                *replica.generation.repetition_penalty);
-  }
   std::string urls;
   for (const std::string& url : http.urls()) urls += (urls.empty() ? "" : ", ") + url;
   fmt::print(
@@ -159,19 +155,12 @@ class Lifetime {
         service_(options.names.empty() ? std::vector<std::string>{options.replica.model.string()} : options.names),
         api_(service_, options.api),
         front_(router_, options.front),
-        log_(
-            options.api.log, router_,
-            [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-              return front_.handle(std::move(request), waker);
-            },
-            service_) {
+        log_(options.api.log, router_, front_, service_) {
     api_.add_routes(router_);
   }
 
   int run(const ReplicaLoader& load) {
-    auto bound = HttpServer::bind(options_.http, [this](HttpRequest&& request, const std::shared_ptr<Waker>& waker) {
-      return log_.handle(std::move(request), waker);
-    });
+    auto bound = HttpServer::bind(options_.http, log_);
     if (!bound) {
       fmt::print(stderr, "octet serve: {}\n", bound.error().message);
       return 1;

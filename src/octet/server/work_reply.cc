@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "octet/server/api_error.h"
-
 namespace octet::server {
 
 void WorkReply::answer(HttpResponse response) {
@@ -30,7 +28,7 @@ void WorkReply::poll(ReplyPart& part) {
 
 void WorkReply::cut(const ApiError& error, ReplyPart& part) {
   abandon();
-  part.head = error_response(error);
+  part.head = error_form_(error);
   part.end = ReplyPart::End::kDone;
 }
 

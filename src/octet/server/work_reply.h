@@ -4,13 +4,14 @@
 #include <mutex>
 #include <optional>
 
+#include "octet/server/api_error.h"
 #include "octet/server/reply.h"
 
 namespace octet::server {
 
 class WorkReply final : public Reply {
  public:
-  explicit WorkReply(std::shared_ptr<Waker> waker) : waker_(std::move(waker)) {}
+  WorkReply(std::shared_ptr<Waker> waker, ErrorForm error_form) : error_form_(error_form), waker_(std::move(waker)) {}
 
   // From a worker's thread, once.
   void answer(HttpResponse response);
@@ -23,6 +24,7 @@ class WorkReply final : public Reply {
   void abandon() override;
 
  private:
+  const ErrorForm error_form_;
   mutable std::mutex mutex_;
   std::shared_ptr<Waker> waker_;  // null once abandoned
   std::optional<HttpResponse> response_;

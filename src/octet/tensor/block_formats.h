@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "octet/tensor/code_values.h"
 #include "octet/tensor/dtype.h"
 
 namespace octet {
@@ -52,8 +53,6 @@ struct BlockIQ4_NL {
 };
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20);
 static_assert(sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24 && sizeof(BlockIQ4_NL) == 18);
-
-constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // Groups of 16: value = scale * (scales[g] & 15) * code - minimum * (scales[g] >> 4). Byte 32 * h + j of `codes` holds
 // values 128 * h + 32 * s + j for s = 0..3, from its low bits up.

@@ -12,13 +12,16 @@ namespace octet::ops::cpu::avx2 {
 void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
            std::int64_t out_stride);
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out);
-void unpack(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out);
+void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
+// Block types.
+void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
 void multiply(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
               std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
 void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,
                   float* acc);
-void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out);
-void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
-                     float* acc);
+void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
+              std::int64_t out_stride);
+void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+                     std::int64_t in_stride, std::int64_t rows, float* acc);
 
 }  // namespace octet::ops::cpu::avx2

@@ -62,61 +62,6 @@ void narrow_run(const float* in, std::int64_t count, std::uint16_t* out) {
   for (std::int64_t k = i; k < count; ++k) out[k] = halves[k - i];
 }
 
-// Writes four inputs of eight lanes from the bytes of their 32-bit words, as scale * quant (+ minimum).
-template <bool kSigned, bool kMinimum>
-inline void put_group(__m256i words, __m256 scale, __m256 minimum, int zero, float* out) {
-  const auto put = [&](__m256i quants, int input) {
-    const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(quants, _mm256_set1_epi32(zero))), scale);
-    _mm256_storeu_ps(out + input * kPanel, kMinimum ? _mm256_add_ps(value, minimum) : value);
-  };
-  if constexpr (kSigned) {
-    put(_mm256_srai_epi32(_mm256_slli_epi32(words, 24), 24), 0);
-    put(_mm256_srai_epi32(_mm256_slli_epi32(words, 16), 24), 1);
-    put(_mm256_srai_epi32(_mm256_slli_epi32(words, 8), 24), 2);
-    put(_mm256_srai_epi32(words, 24), 3);
-  } else {
-    const __m256i byte = _mm256_set1_epi32(0xff);
-    put(_mm256_and_si256(words, byte), 0);
-    put(_mm256_and_si256(_mm256_srli_epi32(words, 8), byte), 1);
-    put(_mm256_and_si256(_mm256_srli_epi32(words, 16), byte), 2);
-    put(_mm256_srli_epi32(words, 24), 3);
-  }
-}
-
-template <DType kType>
-void unpack_block(const PanelBlock& block, float* out) {
-  constexpr bool kMinimum = kType == DType::kQ4_1;
-  const __m256i nibbles = _mm256_set1_epi8(15);
-  for (int half = 0; half < 2; ++half) {
-    const auto* quants = reinterpret_cast<const __m256i*>(block.quants) + half;
-    const __m256 scale = _mm256_cvtph_ps(load_halves(block.scales + half * 8));
-    const __m256 minimum =
-        kMinimum ? _mm256_cvtph_ps(load_halves(block.scales + kPanel + half * 8)) : _mm256_setzero_ps();
-    float* to = out + half * 8;
-    if constexpr (kType == DType::kQ8_0) {
-      for (int group = 0; group < 8; ++group) {
-        put_group<true, false>(_mm256_loadu_si256(quants + group * 2), scale, minimum, 0, to + group * kGroup * kPanel);
-      }
-    } else {
-      constexpr int kZero = kType == DType::kQ4_0 ? 8 : 0;
-      for (int pair = 0; pair < 4; ++pair) {
-        const __m256i words = _mm256_loadu_si256(quants + pair * 2);
-        float* even = to + pair * 2 * kGroup * kPanel;
-        put_group<false, kMinimum>(_mm256_and_si256(words, nibbles), scale, minimum, kZero, even);
-        put_group<false, kMinimum>(_mm256_and_si256(_mm256_srli_epi16(words, 4), nibbles), scale, minimum, kZero,
-                                   even + kGroup * kPanel);
-      }
-    }
-  }
-}
-
-template <DType kType>
-void unpack_blocks(const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out) {
-  for (std::int64_t i = 0; i < count; i += kBlock) {
-    unpack_block<kType>(PanelBlock(kType, panel, inputs, (k + i) / kBlock), out + i * kPanel);
-  }
-}
-
 void unpack_bf16(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
   const auto* rows = reinterpret_cast<const __m256i*>(panel) + k;
   const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
@@ -151,20 +96,16 @@ void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   copy_floats(in, count, reinterpret_cast<float*>(out));
 }
 
-void unpack(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out) {
+void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
   switch (type) {
-    case DType::kQ8_0:
-      return unpack_blocks<DType::kQ8_0>(panel, inputs, k, count, out);
-    case DType::kQ4_0:
-      return unpack_blocks<DType::kQ4_0>(panel, inputs, k, count, out);
-    case DType::kQ4_1:
-      return unpack_blocks<DType::kQ4_1>(panel, inputs, k, count, out);
     case DType::kBF16:
       return unpack_bf16(panel, k, count, out);
     case DType::kF16:
       return widen(type, panel + k * kPanel * 2, 0, 1, count * kPanel, out, 0);
-    default:
+    case DType::kF32:
       return copy_floats(reinterpret_cast<const float*>(panel) + k * kPanel, count * kPanel, out);
+    default:
+      return unpack_blocks(type, panel, k, count, out);
   }
 }
 

@@ -37,6 +37,9 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(threads_); }
   bool can_pack(DType type) const override { return is_float_type(type) || is_block_type(type); }
+  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs) const override {
+    return (outputs + kPanel - 1) / kPanel * panel_bytes(type, inputs);
+  }
 
   std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) override {
     auto weight = std::make_unique<PackedLinear>(on_cpu(stream).team(), arena_, parts, activations);

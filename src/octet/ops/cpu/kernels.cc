@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__)
 #include "octet/ops/cpu/avx2.h"
+#include "octet/ops/cpu/avx512.h"
 #include "octet/ops/cpu/element_kernels.h"
 #endif
 
@@ -30,12 +31,35 @@ const Kernels* avx2_kernels() {
 #endif
 }
 
+const Kernels* avx512_kernels() {
+#if defined(__x86_64__)
+  static const Kernels kernels = [] {
+    const Kernels* narrower = avx2_kernels();
+    const bool runs = narrower != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vnni");
+    if (!runs) return Kernels{};
+    Kernels set = *narrower;
+    set.isa = "avx512";
+    set.multiply = avx512::multiply;
+    set.multiply_blocks = avx512::multiply_blocks;
+    return set;
+  }();
+  return kernels.isa.empty() ? nullptr : &kernels;
+#else
+  return nullptr;
+#endif
+}
+
 const Kernels* find_kernels(std::string_view isa) {
   if (isa == "scalar") return &scalar_kernels();
   if (isa == "avx2") return avx2_kernels();
+  if (isa == "avx512") return avx512_kernels();
   if (isa != "auto") return nullptr;
-  const Kernels* fast = avx2_kernels();
-  return fast != nullptr ? fast : &scalar_kernels();
+  for (const Kernels* fast : {avx512_kernels(), avx2_kernels()}) {
+    if (fast != nullptr) return fast;
+  }
+  return &scalar_kernels();
 }
 
 }  // namespace octet::ops::cpu

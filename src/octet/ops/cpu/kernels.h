@@ -21,8 +21,7 @@ struct Kernels {
 
   // ---- linear layers (panel.h)
   // Inputs [k, k + count) of a panel as F32: out[count][16]. Block types: k and count are multiples of 32.
-  void (*unpack)(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count,
-                 float* out);
+  void (*unpack)(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
   // acc[r][lane] += in[r][k] * weights[k][lane] for 16 lanes, k ascending, one multiply-add after the other.
   void (*multiply)(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
                    std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
@@ -30,11 +29,13 @@ struct Kernels {
   // acc[panels][16].
   void (*multiply_row)(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs,
                        const float* in, float* acc);
-  // 1 to 4 rows of `inputs` values each; out[inputs / 32].
-  void (*quantize)(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out);
-  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order.
-  void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
-                          float* acc);
+  // One tile: 1 to kTile rows of `inputs` values each. Block b goes to out[b * out_stride].
+  void (*quantize)(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
+                   std::int64_t out_stride);
+  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. Block b of
+  // rows [kTile * t, kTile * (t + 1)) lies at in[b * in_stride + t].
+  void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+                          std::int64_t in_stride, std::int64_t rows, float* acc);
 
   // ---- element-wise, over one row
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t width, float* out);
@@ -50,7 +51,8 @@ struct Kernels {
 };
 
 const Kernels& scalar_kernels();
-const Kernels* avx2_kernels();  // null where this machine or this build has no AVX2, FMA and F16C
+const Kernels* avx2_kernels();    // null where this machine or this build has no AVX2, FMA and F16C
+const Kernels* avx512_kernels();  // null without AVX-512 BW, DQ, VL and VNNI; gives the bits of avx2
 
 // The fastest set for "auto", else the named one; null where it cannot run.
 const Kernels* find_kernels(std::string_view isa);

@@ -5,6 +5,7 @@
 #include "octet/ops/cpu/element_kernels.h"
 #include "octet/ops/cpu/half.h"
 #include "octet/ops/cpu/kernels.h"
+#include "octet/ops/cpu/panel_record.h"
 
 namespace octet::ops::cpu {
 namespace {
@@ -41,24 +42,17 @@ void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   }
 }
 
-void unpack_blocks(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count,
-                   float* out) {
-  for (std::int64_t block = k / kBlock; block < (k + count) / kBlock; ++block) {
-    const PanelBlock source(type, panel, inputs, block);
-    for (int lane = 0; lane < kPanel; ++lane) {
-      const float scale = widen_f16(source.scales[lane]);
-      const float minimum = type == DType::kQ4_1 ? widen_f16(source.scales[kPanel + lane]) : 0.0f;
-      const int zero = type == DType::kQ4_0 ? 8 : 0;
-      for (int i = 0; i < kBlock; ++i) {
-        out[(block * kBlock - k + i) * kPanel + lane] =
-            scale * static_cast<float>(source.quant(type, i, lane) - zero) + minimum;
-      }
-    }
+void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+  const BlockPanel format = block_panel(type);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const PanelRecord<const std::byte> record(format, panel, (k + i) / kBlock);
+    const int input = static_cast<int>((k + i) % kBlock);
+    for (int lane = 0; lane < kPanel; ++lane) out[i * kPanel + lane] = panel_value(format, record, input, lane);
   }
 }
 
-void unpack(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t k, std::int64_t count, float* out) {
-  if (is_block_type(type)) return unpack_blocks(type, panel, inputs, k, count, out);
+void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+  if (is_block_type(type)) return unpack_blocks(type, panel, k, count, out);
   if (type != DType::kBF16) {
     const std::int64_t width = type == DType::kF32 ? 4 : 2;
     return widen_run(type, panel + k * kPanel * width, count * kPanel, out);
@@ -92,94 +86,86 @@ void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels,
   for (std::int64_t panel = 0; panel < panels; ++panel) {
     for (std::int64_t k = 0; k < inputs; k += kChunk) {
       const std::int64_t count = inputs - k < kChunk ? inputs - k : kChunk;
-      unpack(type, first_panel + panel * panel_bytes(type, inputs), inputs, k, count, weights);
+      unpack(type, first_panel + panel * panel_bytes(type, inputs), k, count, weights);
       multiply(weights, kPanel, count, in + k, 0, 1, acc + panel * kPanel, kPanel);
     }
   }
 }
 
-void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out) {
+void quantize_block(const float* values, int row, ActivationBlock& out) {
+  float highest = 0;
+  for (int k = 0; k < kBlock; ++k) highest = std::fmax(highest, std::fabs(values[k]));
+  // So small a block is zero; the reciprocal of its scale would overflow.
+  const bool zero = !(highest > 1e-30f);
+  const float scale = zero ? 0.0f : highest / kActivationLimit;
+  const float inverse = zero ? 0.0f : kActivationLimit / highest;
+  std::int32_t sums[2] = {};
+  for (int k = 0; k < kBlock; ++k) {
+    const auto quant = static_cast<std::int32_t>(std::lrintf(values[k] * inverse));
+    out.quants[k / 2][row][k % 2] = static_cast<std::int16_t>(quant);
+    sums[k / kPairs] += quant;
+  }
+  out.scale[row] = scale;
+  out.sums[0][row] = sums[0];
+  out.sums[1][row] = sums[1];
+  out.scaled_sum[row] = scale * static_cast<float>(sums[0] + sums[1]);
+}
+
+void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
+              std::int64_t out_stride) {
   for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-    for (int r = 0; r < rows; ++r) {
-      const float* values = in + r * in_stride + block * kBlock;
-      float highest = 0;
-      for (int i = 0; i < kBlock; ++i) highest = std::fmax(highest, std::fabs(values[i]));
-      // So small a block is zero; the reciprocal of its scale would overflow.
-      const bool zero = !(highest > 1e-30f);
-      const float scale = zero ? 0.0f : highest / kActivationLimit;
-      const float inverse = zero ? 0.0f : kActivationLimit / highest;
-      std::int32_t sum = 0;
-      for (int i = 0; i < kBlock; ++i) {
-        const auto quant = static_cast<std::int32_t>(std::lrintf(values[i] * inverse));
-        const std::int32_t high = (quant + kHighUnit / 2) >> kHighShift;
-        out[block].planes[0].quants[i / kGroup][r][i % kGroup] = static_cast<std::int8_t>(high);
-        out[block].planes[1].quants[i / kGroup][r][i % kGroup] = static_cast<std::int8_t>(quant - high * kHighUnit);
-        sum += quant;
-      }
-      out[block].scale[r] = scale;
-      out[block].sum[r] = sum;
-      out[block].scaled_sum[r] = scale * static_cast<float>(sum);
-    }
+    for (int r = 0; r < rows; ++r) quantize_block(in + r * in_stride + block * kBlock, r, out[block * out_stride]);
   }
 }
 
-// The quants of a block as 16-bit words, [pairs of inputs][lane][2]: the order in which the bytes lie, split in halves
-// of each 32-bit group.
-struct WideBlock {
-  std::int16_t quants[kBlock / 2][kPanel][2];
+// A record's codes and scales for all lanes.
+struct WideRecord {
+  std::int32_t codes[kBlock][kPanel];
+  float scales[2][kPanel], minima[2][kPanel];
+
+  WideRecord(const BlockPanel& format, const PanelRecord<const std::byte>& record) {
+    for (int lane = 0; lane < kPanel; ++lane) {
+      for (int k = 0; k < kBlock; ++k) codes[k][lane] = panel_code(format, record, k, lane);
+      for (int split = 0; split < format.splits(); ++split) {
+        scales[split][lane] = panel_scale(format, record, split, lane);
+        minima[split][lane] = format.has_minimum() ? panel_minimum(format, record, split, lane) : 0.0f;
+      }
+    }
+  }
 };
 
-template <DType kType>
-void widen_block(const PanelBlock& block, WideBlock& out) {
-  for (int group = 0; group < kBlock / kGroup; ++group) {
-    for (int lane = 0; lane < kPanel; ++lane) {
-      for (int i = 0; i < kGroup; ++i) {
-        out.quants[group * 2 + i / 2][lane][i % 2] =
-            static_cast<std::int16_t>(block.quant(kType, group * kGroup + i, lane));
-      }
+void add_record(const BlockPanel& format, const WideRecord& weights, const ActivationBlock& in, int row,
+                float* totals) {
+  const int inputs = kBlock / format.splits();
+  for (int split = 0; split < format.splits(); ++split) {
+    std::int32_t sums[kPanel] = {};
+    for (int k = split * inputs; k < (split + 1) * inputs; ++k) {
+      const std::int32_t value = in.quants[k / 2][row][k % 2];
+      for (int lane = 0; lane < kPanel; ++lane) sums[lane] += weights.codes[k][lane] * value;
     }
+    for (int lane = 0; lane < kPanel; ++lane) {
+      totals[lane] += static_cast<float>(sums[lane]) * (weights.scales[split][lane] * in.scale[row]);
+    }
+  }
+  if (!format.has_minimum()) return;
+  for (int split = 0; split < format.splits(); ++split) {
+    const float sum =
+        format.splits() == 1 ? in.scaled_sum[row] : in.scale[row] * static_cast<float>(in.sums[split][row]);
+    for (int lane = 0; lane < kPanel; ++lane) totals[lane] += weights.minima[split][lane] * sum;
   }
 }
 
-template <DType kType>
-void rows_times_panel(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows, float* acc) {
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-    const PanelBlock weights(kType, panel, inputs, block);
-    const ActivationBlock& activations = in[block];
-    WideBlock wide;
-    widen_block<kType>(weights, wide);
-    float scales[kPanel], minima[kPanel] = {};
-    for (int lane = 0; lane < kPanel; ++lane) {
-      scales[lane] = widen_f16(weights.scales[lane]);
-      if (kType == DType::kQ4_1) minima[lane] = widen_f16(weights.scales[kPanel + lane]);
-    }
-    for (int r = 0; r < rows; ++r) {
-      std::int32_t sums[kPanel] = {};
-      for (int pair = 0; pair < kBlock / 2; ++pair) {
-        const std::int8_t* high = activations.planes[0].quants[pair / 2][r] + pair % 2 * 2;
-        const std::int8_t* low = activations.planes[1].quants[pair / 2][r] + pair % 2 * 2;
-        const auto first = static_cast<std::int16_t>(high[0] * kHighUnit + low[0]);
-        const auto second = static_cast<std::int16_t>(high[1] * kHighUnit + low[1]);
-        for (int lane = 0; lane < kPanel; ++lane) {
-          sums[lane] += wide.quants[pair][lane][0] * first + wide.quants[pair][lane][1] * second;
-        }
-      }
-      const std::int32_t zero = kType == DType::kQ4_0 ? 8 * activations.sum[r] : 0;
-      float* totals = acc + r * kPanel;
-      for (int lane = 0; lane < kPanel; ++lane) {
-        totals[lane] += static_cast<float>(sums[lane] - zero) * (scales[lane] * activations.scale[r]);
-        if (kType == DType::kQ4_1) totals[lane] += minima[lane] * activations.scaled_sum[r];
-      }
-    }
-  }
-}
-
-void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, int rows,
-                     float* acc) {
+void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+                     std::int64_t in_stride, std::int64_t rows, float* acc) {
+  const BlockPanel format = block_panel(type);
   std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
-  if (type == DType::kQ8_0) return rows_times_panel<DType::kQ8_0>(panel, inputs, in, rows, acc);
-  if (type == DType::kQ4_0) return rows_times_panel<DType::kQ4_0>(panel, inputs, in, rows, acc);
-  rows_times_panel<DType::kQ4_1>(panel, inputs, in, rows, acc);
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
+    const WideRecord weights(format, PanelRecord<const std::byte>(format, panel, block));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      add_record(format, weights, in[block * in_stride + row / kTile], static_cast<int>(row % kTile),
+                 acc + row * kPanel);
+    }
+  }
 }
 
 }  // namespace

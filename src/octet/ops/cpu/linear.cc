@@ -21,7 +21,7 @@ struct Chunk {
   const float* in;
   float* out;
   std::int64_t rows, in_stride, out_stride;
-  const ActivationBlock* tiles;  // [tiles][inputs / 32]; null where no segment is integer
+  const ActivationBlock* tiles;  // [inputs / 32][tiles of rows]; null where no segment is integer
 };
 
 // Writes lanes of acc [rows][16] that are outputs, with the bias.
@@ -51,17 +51,11 @@ struct PanelRange {
   }
 };
 
-void integer_panels(const Chunk& chunk, const PanelRange& range) {
-  const std::int64_t inputs = chunk.weight.inputs();
-  float acc[kTile * kPanel];
+void integer_panels(const Chunk& chunk, const PanelRange& range, float* sums) {
   for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
-    const std::byte* weights = range.segment.panel(panel);
-    for (std::int64_t row = 0; row < chunk.rows; row += kTile) {
-      const int rows = static_cast<int>(std::min<std::int64_t>(kTile, chunk.rows - row));
-      chunk.kernels.multiply_blocks(range.segment.type, weights, inputs, chunk.tiles + row / kTile * (inputs / kBlock),
-                                    rows, acc);
-      store(chunk, row, rows, range.first_output(panel), range.outputs(panel), acc);
-    }
+    chunk.kernels.multiply_blocks(range.segment.type, range.segment.panel(panel), chunk.weight.inputs(), chunk.tiles,
+                                  tiles_of(chunk.rows), chunk.rows, sums);
+    store(chunk, 0, chunk.rows, range.first_output(panel), range.outputs(panel), sums);
   }
 }
 
@@ -92,7 +86,7 @@ void float_panels(const Chunk& chunk, const PanelRange& range, float* scratch) {
       if (type == DType::kF32) {
         wide = reinterpret_cast<const float*>(weights) + k * kPanel;
       } else {
-        chunk.kernels.unpack(type, weights, inputs, k, count, scratch);
+        chunk.kernels.unpack(type, weights, k, count, scratch);
       }
       chunk.kernels.multiply(wide, kPanel, count, chunk.in + k, chunk.in_stride, chunk.rows, sums, kPanel);
     }
@@ -107,7 +101,7 @@ void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float*
                            std::min(end - segment.first_panel, segment.panels)};
     if (range.begin >= range.end) continue;
     if (segment.integer) {
-      integer_panels(chunk, range);
+      integer_panels(chunk, range, scratch);
     } else {
       float_panels(chunk, range, scratch);
     }
@@ -122,7 +116,7 @@ void quantize_rows(CpuStream& stream, const Kernels& kernels, const float* in, s
     for (std::int64_t tile = begin; tile < end; ++tile) {
       const std::int64_t row = tile * kTile;
       kernels.quantize(in + row * in_stride, in_stride, static_cast<int>(std::min<std::int64_t>(kTile, rows - row)),
-                       inputs, tiles + tile * (inputs / kBlock));
+                       inputs, tiles + tile, tiles_of(rows));
     }
   });
 }

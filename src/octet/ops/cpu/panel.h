@@ -1,15 +1,19 @@
 // The packed layout of a weight matrix: panels of 16 outputs, which lie side by side in vector lanes.
 //
 // Float types: [inputs][16] values. BF16 keeps lane j and lane j + 8 in one 32-bit word, so that a shift and a mask
-// widen it. Block types, per panel: the quants of all blocks, then the scales of all blocks.
-//   Q8_0   per block of 32 inputs [8][16][4] bytes: four consecutive inputs of one output lie in one 32-bit word
-//   Q4_*   the same words of nibbles: [4][16][4] bytes, low nibbles for words of even groups, high ones for odd
-//   scales [16] F16 per block (Q8_0, Q4_0), or [16] scales and [16] minima (Q4_1)
+// widen it.
+//
+// Block types: one record per 32 inputs, [codes][high bits][scales], each a multiple of 32 bytes; formats with scales
+// of scales have one header before every 8 records. Codes come in pairs of inputs, as 16-bit multiply-add takes them:
+//   8-bit   [16 pairs][16 lanes][2] bytes, signed
+//   4-bit   [4][16 lanes][2] 16-bit words: word q holds the codes of pairs 4q to 4q + 3, lowest first
+//   high bits of wider codes: [1 or 2][16 lanes][2] words, 1 or 2 bits of each of 16 or 8 pairs, lowest first
 // Lanes past the last output hold zeros.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
+#include "octet/tensor/code_values.h"
 #include "octet/tensor/dtype.h"
 
 // Functions that files of several instruction sets share must leave no copy behind: the linker keeps one for all.
@@ -17,29 +21,115 @@
 
 namespace octet::ops::cpu {
 
-constexpr int kPanel = 16;  // outputs of a panel
-constexpr int kBlock = 32;  // inputs that share a scale, in every block type here
-constexpr int kGroup = 4;   // inputs of one output in a 32-bit word
-constexpr int kTile = 4;    // rows of activations that the integer kernels take at once
+constexpr int kPanel = 16;          // outputs of a panel
+constexpr int kBlock = 32;          // inputs of a record
+constexpr int kPairs = kBlock / 2;  // of inputs, in a record
+constexpr int kHeaderRecords = 8;   // records that share a header
+constexpr int kTile = 6;            // rows of activations that the integer kernels take at once
 
-OCTET_PANEL_INLINE constexpr bool is_block_type(DType type) {
-  return type == DType::kQ8_0 || type == DType::kQ4_0 || type == DType::kQ4_1;
+enum class PanelScales : std::uint8_t {
+  kHalf,               // F16 [16]
+  kHalfMinimum,        // F16 scales [16], F16 minima [16]
+  kSuperMinimum,       // bytes [16] of scales, [16] of minima; header: F16 [16] that multiply the scales, F16 [16] the
+                       // minima
+  kSuperSplit,         // signed bytes [2][16], one scale per 16 inputs; header: F16 [16]
+  kSuperSplitMinimum,  // bytes [2][16] of scales, [2][16] of minima; header as kSuperMinimum
+};
+
+// What codes of a table stand for, raised by kTableZero so that they are unsigned.
+constexpr int kTableZero = 128;
+struct CodeTable {
+  std::uint8_t values[16];
+};
+constexpr CodeTable raised(const signed char (&values)[16]) {
+  CodeTable table{};
+  for (int i = 0; i < 16; ++i) table.values[i] = static_cast<std::uint8_t>(values[i] + kTableZero);
+  return table;
 }
+inline constexpr CodeTable kIq4Table = raised(kIq4Values);
+// Bit 3 is the sign; the rest counts the magnitudes of the grid's points.
+inline constexpr CodeTable kIq3sTable = raised({1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15});
+inline constexpr CodeTable kIq2sTable = raised({8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43, 0, 0, 0, 0, 0});
+
+// value = scale * (code - zero) + minimum, where a table's code is what the table makes of it.
+struct BlockPanel {
+  int low_bits = 0, high_bits = 0;  // of a code
+  int zero = 0;
+  PanelScales scales = PanelScales::kHalf;
+  const CodeTable* table = nullptr;  // of four-bit codes
+  float unit = 1;                    // of a header's scales
+
+  constexpr bool has_minimum() const {
+    return scales == PanelScales::kHalfMinimum || scales == PanelScales::kSuperMinimum ||
+           scales == PanelScales::kSuperSplitMinimum;
+  }
+  constexpr bool has_header() const { return scales != PanelScales::kHalf && scales != PanelScales::kHalfMinimum; }
+  // Scales of a lane in a record.
+  constexpr int splits() const {
+    return scales == PanelScales::kSuperSplit || scales == PanelScales::kSuperSplitMinimum ? 2 : 1;
+  }
+  constexpr std::int64_t code_bytes() const { return kPanel * kBlock * low_bits / 8; }
+  constexpr std::int64_t high_bytes() const { return kPanel * kBlock * high_bits / 8; }
+  constexpr std::int64_t scale_bytes() const {
+    return kPanel * (has_header() ? 1 : 2) * splits() * (has_minimum() ? 2 : 1);
+  }
+  constexpr std::int64_t record_bytes() const { return code_bytes() + high_bytes() + scale_bytes(); }
+  constexpr std::int64_t header_bytes() const { return has_header() ? 2 * kPanel * (has_minimum() ? 2 : 1) : 0; }
+};
+
+OCTET_PANEL_INLINE constexpr BlockPanel block_panel(DType type) {
+  switch (type) {
+    case DType::kQ8_0:
+      return {.low_bits = 8};
+    case DType::kQ4_0:
+      return {.low_bits = 4, .zero = 8};
+    case DType::kQ4_1:
+      return {.low_bits = 4, .scales = PanelScales::kHalfMinimum};
+    case DType::kQ5_0:
+      return {.low_bits = 4, .high_bits = 1, .zero = 16};
+    case DType::kQ5_1:
+      return {.low_bits = 4, .high_bits = 1, .scales = PanelScales::kHalfMinimum};
+    case DType::kQ2_K:
+      return {.low_bits = 4, .scales = PanelScales::kSuperSplitMinimum};
+    case DType::kQ3_K:
+      return {.low_bits = 4, .zero = 4, .scales = PanelScales::kSuperSplit};
+    case DType::kQ4_K:
+      return {.low_bits = 4, .scales = PanelScales::kSuperMinimum};
+    case DType::kQ5_K:
+      return {.low_bits = 4, .high_bits = 1, .scales = PanelScales::kSuperMinimum};
+    case DType::kQ6_K:
+      return {.low_bits = 4, .high_bits = 2, .zero = 32, .scales = PanelScales::kSuperSplit};
+    case DType::kIQ4_NL:
+      return {.low_bits = 4, .zero = kTableZero, .table = &kIq4Table};
+    case DType::kIQ4_XS:
+      return {.low_bits = 4, .zero = kTableZero, .scales = PanelScales::kSuperSplit, .table = &kIq4Table};
+    case DType::kIQ3_S:
+      return {.low_bits = 4, .zero = kTableZero, .scales = PanelScales::kSuperSplit, .table = &kIq3sTable};
+    case DType::kIQ2_S:
+      return {
+          .low_bits = 4, .zero = kTableZero, .scales = PanelScales::kSuperSplit, .table = &kIq2sTable, .unit = 0.125f};
+    default:
+      return {};
+  }
+}
+
+OCTET_PANEL_INLINE constexpr bool is_block_type(DType type) { return block_panel(type).low_bits != 0; }
 OCTET_PANEL_INLINE constexpr bool is_float_type(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
 }
 
-// Bytes of a block's quants and scales in a panel.
-OCTET_PANEL_INLINE constexpr std::int64_t quant_bytes(DType type) {
-  return kPanel * kBlock / (type == DType::kQ8_0 ? 1 : 2);
-}
-OCTET_PANEL_INLINE constexpr std::int64_t scale_bytes(DType type) {
-  return kPanel * 2 * (type == DType::kQ4_1 ? 2 : 1);
+// Bytes from one record of a block type's panel to a later one: records of a header stand behind it.
+OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel, std::int64_t record) {
+  const std::int64_t headers = panel.header_bytes() == 0 ? 0 : record / kHeaderRecords + 1;
+  return record * panel.record_bytes() + headers * panel.header_bytes();
 }
 
 // Distance of panels, a multiple of 64.
 OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t inputs) {
-  const std::int64_t bytes = is_block_type(type) ? inputs / kBlock * (quant_bytes(type) + scale_bytes(type))
+  const BlockPanel panel = block_panel(type);
+  const std::int64_t records = inputs / kBlock;
+  const std::int64_t headers = (records + kHeaderRecords - 1) / kHeaderRecords;
+  const std::int64_t bytes = is_block_type(type) ? records * panel.record_bytes() + headers * panel.header_bytes()
                                                  : inputs * kPanel * (type == DType::kF32 ? 4 : 2);
   return (bytes + 63) / 64 * 64;
 }
@@ -47,42 +137,29 @@ OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t i
 // Where the value of (input, lane) lies in a BF16 panel row.
 OCTET_PANEL_INLINE constexpr int bf16_slot(int lane) { return lane < 8 ? 2 * lane : 2 * (lane - 8) + 1; }
 
-// One block of a block type's panel.
-struct PanelBlock {
-  const std::byte* quants;
-  const std::uint16_t* scales;
+// Where the parts of one record of a block type's panel lie; Byte is std::byte or const std::byte.
+template <typename Byte>
+struct PanelRecord {
+  Byte* codes;
+  Byte* high;
+  Byte* scales;
+  Byte* header;  // of the records that share it
 
-  OCTET_PANEL_INLINE PanelBlock(DType type, const std::byte* panel, std::int64_t inputs, std::int64_t block)
-      : quants(panel + block * quant_bytes(type)),
-        scales(reinterpret_cast<const std::uint16_t*>(panel + inputs / kBlock * quant_bytes(type) +
-                                                      block * scale_bytes(type))) {}
-
-  // Input k of the block as stored: signed for Q8_0, 0 to 15 for the four bit types.
-  OCTET_PANEL_INLINE int quant(DType type, int k, int lane) const {
-    const int group = k / kGroup, byte = k % kGroup;
-    if (type == DType::kQ8_0) return static_cast<std::int8_t>(quants[(group * kPanel + lane) * kGroup + byte]);
-    const auto pair = static_cast<std::uint8_t>(quants[(group / 2 * kPanel + lane) * kGroup + byte]);
-    return group % 2 == 0 ? pair & 15 : pair >> 4;
-  }
+  OCTET_PANEL_INLINE PanelRecord(const BlockPanel& format, Byte* panel, std::int64_t record)
+      : codes(panel + record_offset(format, record)),
+        high(codes + format.code_bytes()),
+        scales(high + format.high_bytes()),
+        header(panel + record_offset(format, record / kHeaderRecords * kHeaderRecords) - format.header_bytes()) {}
 };
 
-// Activations are quantised to integers of at most kActivationLimit in size, split into two planes of bytes:
-// value = kHighUnit * high + low, with high in [-127, 127] and low in [-64, 63].
-constexpr int kPlanes = 2;
-constexpr int kHighUnit = 128;
-constexpr int kHighShift = 7;
-constexpr int kActivationLimit = 127 * kHighUnit;
-
-// Four rows of activations, quantised per row and block of 32 inputs: value = scale * quant. A tile with fewer rows
-// leaves the rest undefined.
-struct ActivationPlane {
-  std::int8_t quants[kBlock / kGroup][kTile][kGroup];
-};
-struct alignas(16) ActivationBlock {
-  ActivationPlane planes[kPlanes];  // high, low
+// Activations are quantised to integers of at most kActivationLimit in size: value = scale * quant, per row and block
+// of 32 inputs. A tile with fewer than kTile rows leaves the rest undefined.
+constexpr int kActivationLimit = 32767;
+struct alignas(32) ActivationBlock {
+  std::int16_t quants[kPairs][kTile][2];
   float scale[kTile];
-  float scaled_sum[kTile];  // scale * sum
-  std::int32_t sum[kTile];  // of the quants
+  float scaled_sum[kTile];      // scale * sum of the quants
+  std::int32_t sums[2][kTile];  // of the quants, by halves of the block
 };
 
 }  // namespace octet::ops::cpu

@@ -43,14 +43,32 @@ Result<std::string> read_config(const fs::path& path) {
   return read_file(path, kMostConfigBytes);
 }
 
+constexpr const char* kKinds =
+    "taken are a tokenizer.json, a SentencePiece tokenizer.model, tiktoken's lines of token and rank, a tekken.json "
+    "and "
+    "a GGUF file";
+
+// What a reader finds wrong in a file of another kind leads astray.
+Made read_json(std::string_view bytes) {
+  Made made = Tokenizer::from_json(bytes);
+  if (made || bytes.find("\"model\"") != std::string_view::npos) return made;
+  return fail(ErrorCode::kInvalid, "{}; {}", made.error().message, kKinds);
+}
+
+Made read_sentencepiece(std::string_view bytes, std::string_view config) {
+  Made made = Tokenizer::from_sentencepiece(bytes, config);
+  // Such a model begins with its list of pieces, the field of number 1.
+  if (made || bytes.starts_with('\x0A')) return made;
+  return fail(ErrorCode::kInvalid, "no tokenizer; {}", kKinds);
+}
+
 Made read_bytes(const fs::path& path, std::string_view bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && bytes[first] == '{') {
-    return looks_like_tekken(path, bytes) ? Tokenizer::from_tekken(bytes) : Tokenizer::from_json(bytes);
+    return looks_like_tekken(path, bytes) ? Tokenizer::from_tekken(bytes) : read_json(bytes);
   }
   OCTET_TRY(const std::string config, read_config(path.parent_path() / "tokenizer_config.json"));
-  return looks_like_tiktoken(bytes) ? Tokenizer::from_tiktoken(bytes, config)
-                                    : Tokenizer::from_sentencepiece(bytes, config);
+  return looks_like_tiktoken(bytes) ? Tokenizer::from_tiktoken(bytes, config) : read_sentencepiece(bytes, config);
 }
 
 Made open_gguf(const fs::path& path) {

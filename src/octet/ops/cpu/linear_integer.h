@@ -1,0 +1,376 @@
+// Products of block types with 16-bit activations, for vectors of 32-bit lanes: pairs of inputs go through multiply-add
+// into 32 bits. Integer sums of a record are exact; each output then adds records in one ascending chain of fused
+// multiply-adds. Included by one file per instruction set, which defines V:
+//   Ints, Floats   vectors of V::kLanes 32-bit lanes
+//   dot(sum, codes, values)   sum + the products of 16-bit pairs, all lanes of values alike or not
+// and the loads and conversions below by their names. No standard header may come in: the linker could keep one file's
+// copy of an inline function for the whole program.
+#pragma once
+#include "octet/ops/cpu/kernels.h"
+
+namespace octet::ops::cpu::integer {
+
+using Record = PanelRecord<const std::byte>;
+
+constexpr int kDirectRows = 4;  // up to so many rows share a record's codes in registers; more go over memory
+
+template <typename V>
+constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
+
+// Bits [first, first + count) of every 16-bit word, moved up to bit 4.
+template <typename V, int kFirst, int kCount>
+OCTET_PANEL_INLINE typename V::Ints bits_at_four(typename V::Ints words) {
+  const typename V::Ints mask = V::words(((1 << kCount) - 1) << 4);
+  if constexpr (kFirst < 4) {
+    return V::both(V::template left<4 - kFirst>(words), mask);
+  } else {
+    return V::both(V::template right<kFirst - 4>(words), mask);
+  }
+}
+
+// Codes of one pair of inputs for the lanes of vector v as 16-bit words, zero not taken off.
+template <typename V, DType kType, int kPair>
+OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  constexpr int kOf = kVectors<V>;
+  if constexpr (kFormat.low_bits == 8) {
+    return V::widen_bytes(record.codes, kPair * kOf + v);
+  } else {
+    typename V::Ints codes = V::load(record.codes, kPair / 4 * kOf + v);
+    if constexpr (kPair % 4 != 0) codes = V::template right<kPair % 4 * 4>(codes);
+    if constexpr (kPair % 4 != 3) codes = V::both(codes, V::words(15));
+    if constexpr (kFormat.high_bits == 1) {
+      codes = V::either(codes, bits_at_four<V, kPair, 1>(V::load(record.high, v)));
+    } else if constexpr (kFormat.high_bits == 2) {
+      codes = V::either(codes, bits_at_four<V, kPair % 8 * 2, 2>(V::load(record.high, kPair / 8 * kOf + v)));
+    }
+    if constexpr (kFormat.table != nullptr) codes = V::look_up(*kFormat.table, codes);
+    return codes;
+  }
+}
+
+// Calls body.operator()<pair>() for every pair of a record, in order.
+template <int kPair = 0, typename Body>
+OCTET_PANEL_INLINE void for_pairs(Body& body) {
+  if constexpr (kPair < kPairs) {
+    body.template operator()<kPair>();
+    for_pairs<kPair + 1>(body);
+  }
+}
+
+template <typename V, DType kType>
+OCTET_PANEL_INLINE typename V::Floats load_factors(const Record& record, int row, int v) {
+  const std::byte* at = record.scales + row * kPanel;
+  return block_panel(kType).has_minimum() ? V::unsigned_bytes(at, v) : V::signed_bytes(at, v);
+}
+
+template <typename V, DType kType>
+OCTET_PANEL_INLINE typename V::Floats load_scale(const Record& record, int split, int v) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  if constexpr (!kFormat.has_header()) {
+    return V::halves(record.scales, v);
+  } else {
+    typename V::Floats scale = V::halves(record.header, v);
+    if constexpr (kFormat.unit != 1) scale = V::product(scale, V::all(kFormat.unit));
+    return V::product(scale, load_factors<V, kType>(record, split, v));
+  }
+}
+
+template <typename V, DType kType>
+OCTET_PANEL_INLINE typename V::Floats load_minimum(const Record& record, int split, int v) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  if constexpr (!kFormat.has_header()) {
+    return V::halves(record.scales, kVectors<V> + v);
+  } else {
+    const typename V::Floats factors = load_factors<V, kType>(record, kFormat.splits() + split, v);
+    return V::product(V::halves(record.header, kVectors<V> + v), factors);
+  }
+}
+
+template <typename V>
+OCTET_PANEL_INLINE typename V::Ints pair_of(const ActivationBlock& in, int pair, int row) {
+  int word;
+  __builtin_memcpy(&word, in.quants[pair][row], sizeof word);
+  return V::all(word);
+}
+
+// Adds a record's exact sums to the total of one row and one vector of lanes.
+template <typename V, int kSplits, bool kMinimum>
+OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, const typename V::Floats* scales,
+                                                 const typename V::Floats* minima, const ActivationBlock& in, int row,
+                                                 typename V::Floats total) {
+  const typename V::Floats scale = V::all(in.scale[row]);
+  for (int split = 0; split < kSplits; ++split) {
+    total = V::fused(V::to_float(sums[split]), V::product(scales[split], scale), total);
+  }
+  if constexpr (kMinimum && kSplits == 1) {
+    total = V::fused(minima[0], V::all(in.scaled_sum[row]), total);
+  } else if constexpr (kMinimum) {
+    for (int split = 0; split < kSplits; ++split) {
+      const float sum = in.scale[row] * static_cast<float>(in.sums[split][row]);
+      total = V::fused(minima[split], V::all(sum), total);
+    }
+  }
+  return total;
+}
+
+// ---- few rows: codes go from the panel into registers
+
+template <typename V, DType kType, int kRows>
+struct DirectSums {
+  static constexpr BlockPanel kFormat = block_panel(kType);
+  const Record& record;
+  const ActivationBlock& in;
+  typename V::Ints sums[kRows][kVectors<V>][kFormat.splits()];
+
+  OCTET_PANEL_INLINE DirectSums(const Record& weights, const ActivationBlock& activations)
+      : record(weights), in(activations) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int split = 0; split < kFormat.splits(); ++split) {
+        const int sum = kFormat.splits() == 2 ? in.sums[split][r] : in.sums[0][r] + in.sums[1][r];
+        for (int v = 0; v < kVectors<V>; ++v) sums[r][v][split] = V::all(-kFormat.zero * sum);
+      }
+    }
+  }
+
+  template <int kPair>
+  OCTET_PANEL_INLINE void operator()() {
+    constexpr int kSplit = kPair * kFormat.splits() / kPairs;
+    typename V::Ints codes[kVectors<V>];
+    for (int v = 0; v < kVectors<V>; ++v) codes[v] = load_codes<V, kType, kPair>(record, v);
+    for (int r = 0; r < kRows; ++r) {
+      const typename V::Ints values = pair_of<V>(in, kPair, r);
+      for (int v = 0; v < kVectors<V>; ++v) sums[r][v][kSplit] = V::dot(sums[r][v][kSplit], codes[v], values);
+    }
+  }
+};
+
+template <typename V, DType kType, int kRows>
+void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t in_stride,
+              float* acc) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  constexpr int kSplits = kFormat.splits();
+  typename V::Floats totals[kRows][kVectors<V>];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors<V>; ++v) totals[r][v] = V::all(0.0f);
+  }
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += in_stride) {
+    const Record record(kFormat, panel, block);
+    DirectSums<V, kType, kRows> direct(record, *in);
+    for_pairs(direct);
+    for (int v = 0; v < kVectors<V>; ++v) {
+      typename V::Floats scales[kSplits], minima[kSplits];
+      for (int split = 0; split < kSplits; ++split) {
+        scales[split] = load_scale<V, kType>(record, split, v);
+        if constexpr (kFormat.has_minimum()) minima[split] = load_minimum<V, kType>(record, split, v);
+      }
+      for (int r = 0; r < kRows; ++r) {
+        totals[r][v] =
+            add_record<V, kSplits, kFormat.has_minimum()>(direct.sums[r][v], scales, minima, *in, r, totals[r][v]);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors<V>; ++v) V::store(acc + r * kPanel + v * V::kLanes, totals[r][v]);
+  }
+}
+
+// ---- many rows: a record is widened once and meets tile after tile
+
+template <typename V>
+struct WideRecord {
+  typename V::Ints codes[kPairs][kVectors<V>];  // 16-bit pairs, zero taken off
+  typename V::Floats scales[kVectors<V>][2];    // by split
+  typename V::Floats minima[kVectors<V>][2];
+};
+
+template <typename V, DType kType>
+struct Widen {
+  const Record& record;
+  WideRecord<V>& out;
+
+  template <int kPair>
+  OCTET_PANEL_INLINE void operator()() {
+    for (int v = 0; v < kVectors<V>; ++v) {
+      const typename V::Ints codes = load_codes<V, kType, kPair>(record, v);
+      out.codes[kPair][v] = block_panel(kType).zero == 0 ? codes : V::less(codes, V::words(block_panel(kType).zero));
+    }
+  }
+};
+
+template <typename V, DType kType>
+OCTET_PANEL_INLINE void widen_record(const Record& record, WideRecord<V>& out) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  Widen<V, kType> widen{record, out};
+  for_pairs(widen);
+  for (int v = 0; v < kVectors<V>; ++v) {
+    for (int split = 0; split < kFormat.splits(); ++split) {
+      out.scales[v][split] = load_scale<V, kType>(record, split, v);
+      if constexpr (kFormat.has_minimum()) out.minima[v][split] = load_minimum<V, kType>(record, split, v);
+    }
+  }
+}
+
+// Sums of a row are kept in V::kChains parts, so that multiply-adds need not wait for one another.
+template <typename V, int kSplits, bool kMinimum, int kRows>
+void tile_times_record(const WideRecord<V>& weights, const ActivationBlock& in, float* acc) {
+  constexpr int kOf = kVectors<V>;
+  typename V::Ints sums[kRows][kOf][kSplits];
+  for (int split = 0; split < kSplits; ++split) {
+    constexpr int kCount = kPairs / kSplits;
+    typename V::Ints parts[V::kChains][kRows][kOf];
+    for (int chain = 0; chain < V::kChains; ++chain) {
+      for (int r = 0; r < kRows; ++r) {
+        for (int v = 0; v < kOf; ++v) parts[chain][r][v] = V::all(0);
+      }
+    }
+    for (int pair = split * kCount; pair < (split + 1) * kCount; pair += V::kChains) {
+      for (int chain = 0; chain < V::kChains; ++chain) {
+        for (int r = 0; r < kRows; ++r) {
+          const typename V::Ints values = pair_of<V>(in, pair + chain, r);
+          for (int v = 0; v < kOf; ++v) {
+            parts[chain][r][v] = V::dot(parts[chain][r][v], weights.codes[pair + chain][v], values);
+          }
+        }
+      }
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kOf; ++v) {
+        sums[r][v][split] = parts[0][r][v];
+        for (int chain = 1; chain < V::kChains; ++chain) {
+          sums[r][v][split] = V::sum(sums[r][v][split], parts[chain][r][v]);
+        }
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kOf; ++v) {
+      float* at = acc + r * kPanel + v * V::kLanes;
+      V::store(at, add_record<V, kSplits, kMinimum>(sums[r][v], weights.scales[v], weights.minima[v], in, r,
+                                                    V::load_floats(at)));
+    }
+  }
+}
+
+template <typename V, DType kType>
+void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t in_stride,
+               std::int64_t rows, float* acc) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  constexpr int kSplits = kFormat.splits();
+  constexpr bool kMinimum = kFormat.has_minimum();
+  for (std::int64_t i = 0; i < rows * kPanel; i += V::kLanes) V::store(acc + i, V::all(0.0f));
+  WideRecord<V> weights;
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += in_stride) {
+    widen_record<V, kType>(Record(kFormat, panel, block), weights);
+    const ActivationBlock* tile = in;
+    float* to = acc;
+    std::int64_t left = rows;
+    for (; left >= kTile; left -= kTile, ++tile, to += kTile * kPanel) {
+      tile_times_record<V, kSplits, kMinimum, kTile>(weights, *tile, to);
+    }
+    switch (left) {
+      case 5:
+        tile_times_record<V, kSplits, kMinimum, 5>(weights, *tile, to);
+        break;
+      case 4:
+        tile_times_record<V, kSplits, kMinimum, 4>(weights, *tile, to);
+        break;
+      case 3:
+        tile_times_record<V, kSplits, kMinimum, 3>(weights, *tile, to);
+        break;
+      case 2:
+        tile_times_record<V, kSplits, kMinimum, 2>(weights, *tile, to);
+        break;
+      case 1:
+        tile_times_record<V, kSplits, kMinimum, 1>(weights, *tile, to);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+// ---- the kernels (kernels.h) of one type
+
+template <typename V, DType kType>
+void multiply_blocks(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t in_stride,
+                     std::int64_t rows, float* acc) {
+  static_assert(kDirectRows == 4 && kTile == 6);
+  switch (rows) {
+    case 1:
+      return few_rows<V, kType, 1>(panel, inputs, in, in_stride, acc);
+    case 2:
+      return few_rows<V, kType, 2>(panel, inputs, in, in_stride, acc);
+    case 3:
+      return few_rows<V, kType, 3>(panel, inputs, in, in_stride, acc);
+    case 4:
+      return few_rows<V, kType, 4>(panel, inputs, in, in_stride, acc);
+    default:
+      return many_rows<V, kType>(panel, inputs, in, in_stride, rows, acc);
+  }
+}
+
+template <typename V, DType kType>
+void unpack(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+  constexpr BlockPanel kFormat = block_panel(kType);
+  WideRecord<V> weights;
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    widen_record<V, kType>(Record(kFormat, panel, (k + i) / kBlock), weights);
+    for (int input = 0; input < kBlock; ++input, out += kPanel) {
+      const int split = input * kFormat.splits() / kBlock;
+      for (int v = 0; v < kVectors<V>; ++v) {
+        const typename V::Ints pair = weights.codes[input / 2][v];
+        typename V::Floats value = V::product(weights.scales[v][split],
+                                              V::to_float(input % 2 == 0 ? V::low_words(pair) : V::high_words(pair)));
+        if constexpr (kFormat.has_minimum()) value = V::sum(value, weights.minima[v][split]);
+        V::store(out + v * V::kLanes, value);
+      }
+    }
+  }
+}
+
+// Both kernels of a type that has a panel of records.
+struct TypeKernels {
+  void (*multiply_blocks)(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+                          std::int64_t in_stride, std::int64_t rows, float* acc);
+  void (*unpack)(const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
+};
+
+template <typename V, DType kType>
+constexpr TypeKernels kKernelsOf = {multiply_blocks<V, kType>, unpack<V, kType>};
+
+template <typename V>
+OCTET_PANEL_INLINE const TypeKernels& kernels_of(DType type) {
+  switch (type) {
+    case DType::kQ4_0:
+      return kKernelsOf<V, DType::kQ4_0>;
+    case DType::kQ4_1:
+      return kKernelsOf<V, DType::kQ4_1>;
+    case DType::kQ5_0:
+      return kKernelsOf<V, DType::kQ5_0>;
+    case DType::kQ5_1:
+      return kKernelsOf<V, DType::kQ5_1>;
+    case DType::kQ2_K:
+      return kKernelsOf<V, DType::kQ2_K>;
+    case DType::kQ3_K:
+      return kKernelsOf<V, DType::kQ3_K>;
+    case DType::kQ4_K:
+      return kKernelsOf<V, DType::kQ4_K>;
+    case DType::kQ5_K:
+      return kKernelsOf<V, DType::kQ5_K>;
+    case DType::kQ6_K:
+      return kKernelsOf<V, DType::kQ6_K>;
+    case DType::kIQ4_NL:
+      return kKernelsOf<V, DType::kIQ4_NL>;
+    case DType::kIQ4_XS:
+      return kKernelsOf<V, DType::kIQ4_XS>;
+    case DType::kIQ3_S:
+      return kKernelsOf<V, DType::kIQ3_S>;
+    case DType::kIQ2_S:
+      return kKernelsOf<V, DType::kIQ2_S>;
+    default:
+      return kKernelsOf<V, DType::kQ8_0>;
+  }
+}
+
+}  // namespace octet::ops::cpu::integer
