@@ -65,7 +65,8 @@ def find_program(folder, name):
     raise Missing(f"{name} is not in {folder}")
 
 
-def run(command):
+def run(command, both=False):
+    """Standard output of a program, or all that it says."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=BENCH_LIMIT)
@@ -74,7 +75,7 @@ def run(command):
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise Failed(f"{command[0]}: status {done.returncode}: {''.join(last)}")
-    return done.stdout
+    return done.stdout + (done.stderr if both else "")
 
 
 def free_port():
@@ -163,7 +164,9 @@ class System:
             with serving(self.server_command(row, model, port), f"http://127.0.0.1:{port}/{probe}"):
                 ask = http_load.load if row == "server" else http_load.cached_prefix
                 return ask(api, port, vocabulary, seed=seed)
-        output = run(self.command(row, model))
+        command = self.command(row, model)
         if self.octet:
-            return {"value": octet_rate(output)}
-        return {"value": batched_bench_rate(output, STREAMS[row]) if row in STREAMS else llama_bench_rate(output)}
+            return {"value": octet_rate(run(command))}
+        if row in STREAMS:  # the table goes to either stream
+            return {"value": batched_bench_rate(run(command, both=True), STREAMS[row])}
+        return {"value": llama_bench_rate(run(command))}
