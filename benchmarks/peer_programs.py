@@ -61,17 +61,19 @@ def octet_rate(output):
 def find_program(folder, name):
     for path in (folder / name, folder / "bin" / name, folder / "benchmarks" / name):
         if os.access(path, os.X_OK) and path.is_file():
-            return path
+            return path.resolve()
     raise Missing(f"{name} is not in {folder}")
 
 
 def run(command, both=False):
-    """Standard output of a program, or all that it says."""
+    """Standard output of a program, or all that it says. Runs where the logs that it may leave are thrown away."""
     command = [str(word) for word in command]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=BENCH_LIMIT)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{command[0]}: more than {BENCH_LIMIT} s") from None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace",
+                                  timeout=BENCH_LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{command[0]}: more than {BENCH_LIMIT} s") from None
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise Failed(f"{command[0]}: status {done.returncode}: {''.join(last)}")
@@ -101,8 +103,8 @@ def wait_until_ready(process, url, log):
 
 @contextlib.contextmanager
 def serving(command, url):
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=subprocess.STDOUT)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         try:
             wait_until_ready(process, url, log)
             yield
