@@ -61,20 +61,23 @@ def octet_rate(output):
 def find_program(folder, name):
     for path in (folder / name, folder / "bin" / name, folder / "benchmarks" / name):
         if os.access(path, os.X_OK) and path.is_file():
-            return path
+            return path.resolve()
     raise Missing(f"{name} is not in {folder}")
 
 
-def run(command):
+def run(command, both=False):
+    """Standard output of a program, or all that it says. Runs where the logs that it may leave are thrown away."""
     command = [str(word) for word in command]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=BENCH_LIMIT)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{command[0]}: more than {BENCH_LIMIT} s") from None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace",
+                                  timeout=BENCH_LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{command[0]}: more than {BENCH_LIMIT} s") from None
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise Failed(f"{command[0]}: status {done.returncode}: {''.join(last)}")
-    return done.stdout
+    return done.stdout + (done.stderr if both else "")
 
 
 def free_port():
@@ -100,8 +103,8 @@ def wait_until_ready(process, url, log):
 
 @contextlib.contextmanager
 def serving(command, url):
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=subprocess.STDOUT)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         try:
             wait_until_ready(process, url, log)
             yield
@@ -163,7 +166,9 @@ class System:
             with serving(self.server_command(row, model, port), f"http://127.0.0.1:{port}/{probe}"):
                 ask = http_load.load if row == "server" else http_load.cached_prefix
                 return ask(api, port, vocabulary, seed=seed)
-        output = run(self.command(row, model))
+        command = self.command(row, model)
         if self.octet:
-            return {"value": octet_rate(output)}
-        return {"value": batched_bench_rate(output, STREAMS[row]) if row in STREAMS else llama_bench_rate(output)}
+            return {"value": octet_rate(run(command))}
+        if row in STREAMS:  # the table goes to either stream
+            return {"value": batched_bench_rate(run(command, both=True), STREAMS[row])}
+        return {"value": llama_bench_rate(run(command))}

@@ -153,6 +153,7 @@ def measure_row(row, model, header, systems, repeats):
 
 
 def measure_model(model, args, systems):
+    model = model.resolve()
     header = read_header(model)
     octet = systems[0]
     limits = json.loads(run([find_program(octet.folder, "roofline_bench"), "--only", "limits", "--threads",

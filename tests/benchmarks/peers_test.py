@@ -104,6 +104,11 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(peer_programs.Failed, "status 3: no such model"):
             self.system().measure("decode", "m.gguf", 100, 0)
 
+    def test_tables_on_either_stream(self):
+        for stream in (1, 2):
+            self.make("llama-batched-bench", f"cat >&{stream} <<'EOF'\n{BATCHED_BENCH}\nEOF\n")
+            self.assertEqual(self.system().measure("streams16", "m.gguf", 100, 0), {"value": 154.01})
+
     def test_rounds_take_turns(self):
         log = pathlib.Path(self.folder.name) / "log"
         self.make("llama-bench", f"echo theirs >> {log}\ncat <<'EOF'\n{LLAMA_BENCH}\nEOF\n")
