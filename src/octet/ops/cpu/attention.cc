@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
 constexpr std::int64_t kTileQueries = 24;  // queries (rows times heads of a group) that share a read of the cache
 constexpr std::int64_t kValueChunk = 32;   // positions whose values are widened at once
+constexpr std::int64_t kStoredQueries =
+    6;  // up to so many read the cache as it is stored: they would not repay widening
 constexpr std::int64_t kItemsPerThread = 4;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -80,10 +82,10 @@ class Attention {
 
   std::int64_t cut_tiles(RowTile* tiles) const;
   void load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const;
-  const float* keys_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
-                       float* wide, std::int64_t* stride) const;
-  const float* values_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                         float* wide) const;
+  void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
+                  std::int64_t queries, const Work& work, float* scores) const;
+  void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
+                  std::int64_t queries, const Work& work, const float* scores) const;
   // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
   // none of them gets a sum of 0.
   void run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const;
@@ -147,46 +149,57 @@ void Attention::load_queries(const RowTile& tile, std::int64_t kv_head, float* q
   }
 }
 
-// Keys of 16 positions with positions in lanes. Lanes from `end` on hold anything; blocks past it are not touched.
-const float* Attention::keys_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position,
-                                std::int64_t end, float* wide, std::int64_t* stride) const {
+// Adds the products of all queries with the keys of 16 positions from `position` on. Lanes from `end` on hold anything;
+// blocks past it are not touched.
+void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
+                           std::int64_t queries, const Work& work, float* scores) const {
   const DType type = cache_.keys.dtype;
-  const std::int64_t block_size = spec_.block_size;
+  const std::int64_t block_size = spec_.block_size, head_dim = spec_.head_dim;
   for (std::int64_t lane = 0; lane < kPanel;) {
     const std::int64_t at = position + lane;
     if (at >= end) break;
     const std::int64_t token = at % block_size;
     const std::int64_t run = std::min<std::int64_t>(kPanel - lane, block_size - token);
-    const std::byte* keys = paged_.keys(paged_.block(table, at), kv_head);
-    if (type == DType::kF32 && run == kPanel) {
-      *stride = block_size;
-      return reinterpret_cast<const float*>(keys) + token;
+    const std::byte* keys = paged_.keys(paged_.block(table, at), kv_head) + bytes_of(type, token);
+    if (run == kPanel && (type == DType::kF32 || queries <= kStoredQueries)) {
+      return kernels_.multiply_stored(type, keys, block_size, head_dim, work.queries, head_dim, queries, scores,
+                                      kSplit);
     }
-    kernels_.widen(type, keys + bytes_of(type, token), block_size, spec_.head_dim, run, wide + lane, kPanel);
+    kernels_.widen(type, keys, block_size, head_dim, run, work.wide + lane, kPanel);
     lane += run;
   }
-  *stride = kPanel;
-  return wide;
+  kernels_.multiply(work.wide, kPanel, head_dim, work.queries, head_dim, queries, scores, kSplit);
 }
 
-// Values of `count` positions as rows of width_, padded with zeros.
-const float* Attention::values_at(const std::int32_t* table, std::int64_t kv_head, std::int64_t position,
-                                  std::int64_t count, float* wide) const {
+// Adds the values of `count` positions from `position` on, weighed by each query's scores.
+void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
+                           std::int64_t queries, const Work& work, const float* scores) const {
   const DType type = cache_.values.dtype;
   const std::int64_t head_dim = spec_.head_dim;
+  const bool stored = width_ == head_dim && queries <= kStoredQueries;
   for (std::int64_t i = 0; i < count;) {
     const std::int64_t token = (position + i) % spec_.block_size;
     const std::int64_t run = std::min<std::int64_t>(count - i, spec_.block_size - token);
     const std::byte* values =
         paged_.values(paged_.block(table, position + i), kv_head) + bytes_of(type, token * head_dim);
-    float* to = wide + i * width_;
-    kernels_.widen(type, values, head_dim, run, head_dim, to, width_);
-    for (std::int64_t t = 0; t < run && head_dim < width_; ++t) {
-      std::fill(to + t * width_ + head_dim, to + (t + 1) * width_, 0.0f);
+    if (stored) {
+      for (std::int64_t d = 0; d < width_; d += kPanel) {
+        kernels_.multiply_stored(type, values + bytes_of(type, d), head_dim, run, scores + i, kSplit, queries,
+                                 work.split + d, width_);
+      }
+    } else {
+      float* to = work.wide + i * width_;
+      kernels_.widen(type, values, head_dim, run, head_dim, to, width_);
+      for (std::int64_t t = 0; t < run && head_dim < width_; ++t) {
+        std::fill(to + t * width_ + head_dim, to + (t + 1) * width_, 0.0f);
+      }
     }
     i += run;
   }
-  return wide;
+  if (stored) return;
+  for (std::int64_t d = 0; d < width_; d += kPanel) {
+    kernels_.multiply(work.wide + d, width_, count, scores, kSplit, queries, work.split + d, width_);
+  }
 }
 
 void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const {
@@ -201,9 +214,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
     std::fill_n(work.split + query * width_, width_, 0.0f);
   }
   for (std::int64_t i = 0; i < count; i += kPanel) {
-    std::int64_t stride = kPanel;
-    const float* keys = keys_at(table, kv_head, begin + i, begin + count, work.wide, &stride);
-    kernels_.multiply(keys, stride, spec_.head_dim, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
+    add_scores(table, kv_head, begin + i, begin + count, queries, work, work.scores + i);
   }
   for (std::int64_t query = 0; query < queries; ++query) {
     const std::int64_t seen = std::min(paged_.position(tile.first_row + query / group_) + 1 - begin, kSplit);
@@ -216,11 +227,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
     }
   }
   for (std::int64_t i = 0; i < count; i += kValueChunk) {
-    const std::int64_t chunk = std::min(kValueChunk, count - i);
-    const float* values = values_at(table, kv_head, begin + i, chunk, work.wide);
-    for (std::int64_t d = 0; d < width_; d += kPanel) {
-      kernels_.multiply(values + d, width_, chunk, work.scores + i, kSplit, queries, work.split + d, width_);
-    }
+    add_values(table, kv_head, begin + i, std::min(kValueChunk, count - i), queries, work, work.scores + i);
   }
 }
 

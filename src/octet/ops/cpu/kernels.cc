@@ -20,6 +20,7 @@ const Kernels* avx2_kernels() {
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;
     set.multiply = avx2::multiply;
+    set.multiply_stored = avx2::multiply_stored;
     set.multiply_row = avx2::multiply_row;
     set.quantize = avx2::quantize;
     set.multiply_blocks = avx2::multiply_blocks;
@@ -42,6 +43,7 @@ const Kernels* avx512_kernels() {
     Kernels set = *narrower;
     set.isa = "avx512";
     set.multiply = avx512::multiply;
+    set.multiply_stored = avx512::multiply_stored;
     set.multiply_blocks = avx512::multiply_blocks;
     return set;
   }();

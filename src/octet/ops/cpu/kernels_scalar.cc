@@ -78,6 +78,15 @@ void multiply(const float* weights, std::int64_t weight_stride, std::int64_t cou
   }
 }
 
+void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
+                     const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
+  float wide[kPanel];
+  for (std::int64_t k = 0; k < count; ++k) {
+    widen_run(type, weights + k * weight_stride * (type == DType::kF32 ? 4 : 2), kPanel, wide);
+    multiply(wide, kPanel, 1, in + k, in_stride, rows, acc, acc_stride);
+  }
+}
+
 void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,
                   float* acc) {
   constexpr std::int64_t kChunk = 16;
@@ -178,6 +187,7 @@ const Kernels& scalar_kernels() {
     set.narrow = narrow;
     set.unpack = unpack;
     set.multiply = multiply;
+    set.multiply_stored = multiply_stored;
     set.multiply_row = multiply_row;
     set.quantize = quantize;
     set.multiply_blocks = multiply_blocks;

@@ -8,8 +8,28 @@ namespace {
 
 constexpr int kRows = 6;  // 12 sums, two weights, one input: what 16 registers hold
 
-template <int kCount>
-inline void multiply_rows(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
+// 16 neighbouring values of any float type as two registers.
+template <DType kType>
+inline void load_values(const std::byte* from, std::int64_t index, __m256& low, __m256& high) {
+  if constexpr (kType == DType::kF32) {
+    const auto* values = reinterpret_cast<const float*>(from) + index;
+    low = _mm256_loadu_ps(values);
+    high = _mm256_loadu_ps(values + 8);
+  } else {
+    const auto* halves = reinterpret_cast<const __m128i*>(reinterpret_cast<const std::uint16_t*>(from) + index);
+    const __m128i first = _mm_loadu_si128(halves), second = _mm_loadu_si128(halves + 1);
+    if constexpr (kType == DType::kF16) {
+      low = _mm256_cvtph_ps(first);
+      high = _mm256_cvtph_ps(second);
+    } else {
+      low = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(first), 16));
+      high = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(second), 16));
+    }
+  }
+}
+
+template <DType kType, int kCount>
+inline void multiply_rows(const std::byte* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
                           std::int64_t in_stride, float* acc, std::int64_t acc_stride) {
   __m256 low[kCount], high[kCount];
   for (int r = 0; r < kCount; ++r) {
@@ -17,8 +37,8 @@ inline void multiply_rows(const float* weights, std::int64_t weight_stride, std:
     high[r] = _mm256_loadu_ps(acc + r * acc_stride + 8);
   }
   for (std::int64_t k = 0; k < count; ++k) {
-    const __m256 weight_low = _mm256_loadu_ps(weights), weight_high = _mm256_loadu_ps(weights + 8);
-    weights += weight_stride;
+    __m256 weight_low, weight_high;
+    load_values<kType>(weights, k * weight_stride, weight_low, weight_high);
     for (int r = 0; r < kCount; ++r) {
       const __m256 value = _mm256_broadcast_ss(in + r * in_stride + k);
       low[r] = _mm256_fmadd_ps(value, weight_low, low[r]);
@@ -31,21 +51,37 @@ inline void multiply_rows(const float* weights, std::int64_t weight_stride, std:
   }
 }
 
+template <DType kType>
+void multiply_all_rows(const std::byte* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
+                       std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
+  for (; rows >= kRows; rows -= kRows, in += kRows * in_stride, acc += kRows * acc_stride) {
+    multiply_rows<kType, kRows>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
+  }
+  switch (rows) {
+    case 5:
+      return multiply_rows<kType, 5>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
+    case 4:
+      return multiply_rows<kType, 4>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
+    case 3:
+      return multiply_rows<kType, 3>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
+    case 2:
+      return multiply_rows<kType, 2>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
+    case 1:
+      return multiply_rows<kType, 1>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
+    default:
+      return;
+  }
+}
+
 // 16 weights of a panel's input k as two registers.
 template <DType kType>
 inline void load_weights(const std::byte* panel, std::int64_t k, __m256& low, __m256& high) {
-  if constexpr (kType == DType::kF32) {
-    const auto* values = reinterpret_cast<const float*>(panel) + k * kPanel;
-    low = _mm256_loadu_ps(values);
-    high = _mm256_loadu_ps(values + 8);
-  } else if constexpr (kType == DType::kF16) {
-    const auto* halves = reinterpret_cast<const __m128i*>(panel) + k * 2;
-    low = _mm256_cvtph_ps(_mm_loadu_si128(halves));
-    high = _mm256_cvtph_ps(_mm_loadu_si128(halves + 1));
-  } else {
+  if constexpr (kType == DType::kBF16) {
     const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(panel) + k);
     low = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     high = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+  } else {
+    load_values<kType>(panel, k * kPanel, low, high);
   }
 }
 
@@ -87,23 +123,16 @@ void row_times(const std::byte* first_panel, std::int64_t panels, std::int64_t i
 
 void multiply(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
               std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
-  for (; rows >= kRows; rows -= kRows, in += kRows * in_stride, acc += kRows * acc_stride) {
-    multiply_rows<kRows>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
-  }
-  switch (rows) {
-    case 5:
-      return multiply_rows<5>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
-    case 4:
-      return multiply_rows<4>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
-    case 3:
-      return multiply_rows<3>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
-    case 2:
-      return multiply_rows<2>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
-    case 1:
-      return multiply_rows<1>(weights, weight_stride, count, in, in_stride, acc, acc_stride);
-    default:
-      return;
-  }
+  multiply_stored(DType::kF32, reinterpret_cast<const std::byte*>(weights), weight_stride, count, in, in_stride, rows,
+                  acc, acc_stride);
+}
+
+void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
+                     const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
+  const auto run = type == DType::kF16    ? multiply_all_rows<DType::kF16>
+                   : type == DType::kBF16 ? multiply_all_rows<DType::kBF16>
+                                          : multiply_all_rows<DType::kF32>;
+  run(weights, weight_stride, count, in, in_stride, rows, acc, acc_stride);
 }
 
 void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,

@@ -119,28 +119,50 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 template <typename V, DType kType, int kRows>
 struct DirectSums {
   static constexpr BlockPanel kFormat = block_panel(kType);
+  // One row alone would wait for every sum where multiply-add and sum are one instruction.
+  static constexpr int kChains = V::kChains == 1 ? 1 : 4 / ((kRows + 1) / 2 * kFormat.splits());
   const Record& record;
   const ActivationBlock& in;
   typename V::Ints sums[kRows][kVectors<V>][kFormat.splits()];
+  typename V::Ints more[kChains][kRows][kVectors<V>][kFormat.splits()];  // chains after the first
 
   OCTET_PANEL_INLINE DirectSums(const Record& weights, const ActivationBlock& activations)
       : record(weights), in(activations) {
     for (int r = 0; r < kRows; ++r) {
       for (int split = 0; split < kFormat.splits(); ++split) {
         const int sum = kFormat.splits() == 2 ? in.sums[split][r] : in.sums[0][r] + in.sums[1][r];
-        for (int v = 0; v < kVectors<V>; ++v) sums[r][v][split] = V::all(-kFormat.zero * sum);
+        for (int v = 0; v < kVectors<V>; ++v) {
+          sums[r][v][split] = V::all(-kFormat.zero * sum);
+          for (int chain = 1; chain < kChains; ++chain) more[chain][r][v][split] = V::all(0);
+        }
       }
     }
   }
 
   template <int kPair>
   OCTET_PANEL_INLINE void operator()() {
-    constexpr int kSplit = kPair * kFormat.splits() / kPairs;
+    constexpr int kSplit = kPair * kFormat.splits() / kPairs, kChain = kPair % kChains;
     typename V::Ints codes[kVectors<V>];
     for (int v = 0; v < kVectors<V>; ++v) codes[v] = load_codes<V, kType, kPair>(record, v);
     for (int r = 0; r < kRows; ++r) {
       const typename V::Ints values = pair_of<V>(in, kPair, r);
-      for (int v = 0; v < kVectors<V>; ++v) sums[r][v][kSplit] = V::dot(sums[r][v][kSplit], codes[v], values);
+      for (int v = 0; v < kVectors<V>; ++v) {
+        typename V::Ints& sum = kChain == 0 ? sums[r][v][kSplit] : more[kChain][r][v][kSplit];
+        sum = V::dot(sum, codes[v], values);
+      }
+    }
+  }
+
+  // Of all pairs.
+  OCTET_PANEL_INLINE void add_up() {
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors<V>; ++v) {
+        for (int split = 0; split < kFormat.splits(); ++split) {
+          for (int chain = 1; chain < kChains; ++chain) {
+            sums[r][v][split] = V::sum(sums[r][v][split], more[chain][r][v][split]);
+          }
+        }
+      }
     }
   }
 };
@@ -158,6 +180,7 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
     const Record record(kFormat, panel, block);
     DirectSums<V, kType, kRows> direct(record, *in);
     for_pairs(direct);
+    direct.add_up();
     for (int v = 0; v < kVectors<V>; ++v) {
       typename V::Floats scales[kSplits], minima[kSplits];
       for (int split = 0; split < kSplits; ++split) {
