@@ -21,9 +21,8 @@ void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_s
                      const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
 void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,
                   float* acc);
-void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
-              std::int64_t out_stride);
+void quantize(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride);
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
-                     std::int64_t in_stride, std::int64_t rows, float* acc);
+                     std::int64_t rows, float* acc);
 
 }  // namespace octet::ops::cpu::avx2

@@ -33,13 +33,12 @@ struct Kernels {
   // acc[panels][16].
   void (*multiply_row)(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs,
                        const float* in, float* acc);
-  // One tile: 1 to kTile rows of `inputs` values each. Block b goes to out[b * out_stride].
-  void (*quantize)(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
-                   std::int64_t out_stride);
-  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. Block b of
-  // rows [kTile * t, kTile * (t + 1)) lies at in[b * in_stride + t].
+  // One row of `inputs` values; block b goes to out[b * out_stride].
+  void (*quantize)(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride);
+  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [inputs /
+  // 32][rows].
   void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
-                          std::int64_t in_stride, std::int64_t rows, float* acc);
+                          std::int64_t rows, float* acc);
 
   // ---- element-wise, over one row
   void (*rms_norm)(const float* x, const float* weight, float epsilon, std::int64_t width, float* out);

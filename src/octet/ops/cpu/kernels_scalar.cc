@@ -101,7 +101,7 @@ void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels,
   }
 }
 
-void quantize_block(const float* values, int row, ActivationBlock& out) {
+void quantize_block(const float* values, ActivationBlock& out) {
   float highest = 0;
   for (int k = 0; k < kBlock; ++k) highest = std::fmax(highest, std::fabs(values[k]));
   // So small a block is zero; the reciprocal of its scale would overflow.
@@ -111,19 +111,18 @@ void quantize_block(const float* values, int row, ActivationBlock& out) {
   std::int32_t sums[2] = {};
   for (int k = 0; k < kBlock; ++k) {
     const auto quant = static_cast<std::int32_t>(std::lrintf(values[k] * inverse));
-    out.quants[k / 2][row][k % 2] = static_cast<std::int16_t>(quant);
+    out.quants[k] = static_cast<std::int16_t>(quant);
     sums[k / kPairs] += quant;
   }
-  out.scale[row] = scale;
-  out.sums[0][row] = sums[0];
-  out.sums[1][row] = sums[1];
-  out.scaled_sum[row] = scale * static_cast<float>(sums[0] + sums[1]);
+  out.scale = scale;
+  out.sums[0] = sums[0];
+  out.sums[1] = sums[1];
+  out.scaled_sum = scale * static_cast<float>(sums[0] + sums[1]);
 }
 
-void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
-              std::int64_t out_stride) {
+void quantize(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride) {
   for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-    for (int r = 0; r < rows; ++r) quantize_block(in + r * in_stride + block * kBlock, r, out[block * out_stride]);
+    quantize_block(in + block * kBlock, out[block * out_stride]);
   }
 }
 
@@ -143,36 +142,33 @@ struct WideRecord {
   }
 };
 
-void add_record(const BlockPanel& format, const WideRecord& weights, const ActivationBlock& in, int row,
-                float* totals) {
+void add_record(const BlockPanel& format, const WideRecord& weights, const ActivationBlock& in, float* totals) {
   const int inputs = kBlock / format.splits();
   for (int split = 0; split < format.splits(); ++split) {
     std::int32_t sums[kPanel] = {};
     for (int k = split * inputs; k < (split + 1) * inputs; ++k) {
-      const std::int32_t value = in.quants[k / 2][row][k % 2];
+      const std::int32_t value = in.quants[k];
       for (int lane = 0; lane < kPanel; ++lane) sums[lane] += weights.codes[k][lane] * value;
     }
     for (int lane = 0; lane < kPanel; ++lane) {
-      totals[lane] += static_cast<float>(sums[lane]) * (weights.scales[split][lane] * in.scale[row]);
+      totals[lane] += static_cast<float>(sums[lane]) * (weights.scales[split][lane] * in.scale);
     }
   }
   if (!format.has_minimum()) return;
   for (int split = 0; split < format.splits(); ++split) {
-    const float sum =
-        format.splits() == 1 ? in.scaled_sum[row] : in.scale[row] * static_cast<float>(in.sums[split][row]);
+    const float sum = format.splits() == 1 ? in.scaled_sum : in.scale * static_cast<float>(in.sums[split]);
     for (int lane = 0; lane < kPanel; ++lane) totals[lane] += weights.minima[split][lane] * sum;
   }
 }
 
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
-                     std::int64_t in_stride, std::int64_t rows, float* acc) {
+                     std::int64_t rows, float* acc) {
   const BlockPanel format = block_panel(type);
   std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
   for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
     const WideRecord weights(format, PanelRecord<const std::byte>(format, panel, block));
     for (std::int64_t row = 0; row < rows; ++row) {
-      add_record(format, weights, in[block * in_stride + row / kTile], static_cast<int>(row % kTile),
-                 acc + row * kPanel);
+      add_record(format, weights, in[block * rows + row], acc + row * kPanel);
     }
   }
 }

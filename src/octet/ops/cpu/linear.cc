@@ -12,8 +12,6 @@ constexpr std::int64_t kRowChunk = 128;    // rows whose activations are kept in
 constexpr std::int64_t kInputChunk = 128;  // inputs unpacked at once: 8 KiB of F32
 constexpr std::int64_t kRowPanels = 4;     // panels that multiply_row takes at once
 
-constexpr std::int64_t tiles_of(std::int64_t rows) { return (rows + kTile - 1) / kTile; }
-
 // One chunk of rows on its way through one weight.
 struct Chunk {
   const Kernels& kernels;
@@ -21,7 +19,7 @@ struct Chunk {
   const float* in;
   float* out;
   std::int64_t rows, in_stride, out_stride;
-  const ActivationBlock* tiles;  // [inputs / 32][tiles of rows]; null where no segment is integer
+  const ActivationBlock* quantized;  // [inputs / 32][rows]; null where no segment is integer
 };
 
 // Writes lanes of acc [rows][16] that are outputs, with the bias.
@@ -53,8 +51,8 @@ struct PanelRange {
 
 void integer_panels(const Chunk& chunk, const PanelRange& range, float* sums) {
   for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
-    chunk.kernels.multiply_blocks(range.segment.type, range.segment.panel(panel), chunk.weight.inputs(), chunk.tiles,
-                                  tiles_of(chunk.rows), chunk.rows, sums);
+    chunk.kernels.multiply_blocks(range.segment.type, range.segment.panel(panel), chunk.weight.inputs(),
+                                  chunk.quantized, chunk.rows, sums);
     store(chunk, 0, chunk.rows, range.first_output(panel), range.outputs(panel), sums);
   }
 }
@@ -109,21 +107,17 @@ void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float*
 }
 
 void quantize_rows(CpuStream& stream, const Kernels& kernels, const float* in, std::int64_t in_stride,
-                   std::int64_t rows, std::int64_t inputs, ActivationBlock* tiles) {
+                   std::int64_t rows, std::int64_t inputs, ActivationBlock* out) {
   constexpr std::int64_t kValuesPerTask = 16384;
-  const std::int64_t grain = std::max<std::int64_t>(1, kValuesPerTask / (inputs * kTile));
-  stream.team().parallel_for(tiles_of(rows), grain, [&](int, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t tile = begin; tile < end; ++tile) {
-      const std::int64_t row = tile * kTile;
-      kernels.quantize(in + row * in_stride, in_stride, static_cast<int>(std::min<std::int64_t>(kTile, rows - row)),
-                       inputs, tiles + tile, tiles_of(rows));
-    }
+  const std::int64_t grain = std::max<std::int64_t>(1, kValuesPerTask / inputs);
+  stream.team().parallel_for(rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) kernels.quantize(in + row * in_stride, inputs, out + row, rows);
   });
 }
 
-ActivationBlock* tile_scratch(CpuStream& stream, const PackedLinear& weight) {
+ActivationBlock* activation_scratch(CpuStream& stream, const PackedLinear& weight) {
   if (!weight.any_integer()) return nullptr;
-  return stream.activations().reserve<ActivationBlock>(tiles_of(kRowChunk) * (weight.inputs() / kBlock));
+  return stream.activations().reserve<ActivationBlock>(kRowChunk * (weight.inputs() / kBlock));
 }
 
 CpuStream::PerMember panel_scratch(CpuStream& stream) { return stream.per_member((kInputChunk + kRowChunk) * kPanel); }
@@ -132,7 +126,7 @@ CpuStream::PerMember panel_scratch(CpuStream& stream) { return stream.per_member
 
 void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weight, TensorView in, TensorView out) {
   OCTET_CHECK(in.dims[1] == weight.inputs() && out.dims[1] == weight.outputs() && in.dims[0] == out.dims[0]);
-  ActivationBlock* tiles = tile_scratch(stream, weight);
+  ActivationBlock* quantized = activation_scratch(stream, weight);
   const CpuStream::PerMember scratch = panel_scratch(stream);
   // Small enough to even out the threads, large enough to hide the cost of taking a task.
   const std::int64_t grain = std::clamp(weight.panels() / 64 / kRowPanels * kRowPanels, kRowPanels, kRowPanels * 16);
@@ -144,8 +138,10 @@ void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weigh
                       .rows = std::min(kRowChunk, in.dims[0] - row),
                       .in_stride = in.strides[0],
                       .out_stride = out.strides[0],
-                      .tiles = tiles};
-    if (tiles != nullptr) quantize_rows(stream, kernels, chunk.in, chunk.in_stride, chunk.rows, weight.inputs(), tiles);
+                      .quantized = quantized};
+    if (quantized != nullptr) {
+      quantize_rows(stream, kernels, chunk.in, chunk.in_stride, chunk.rows, weight.inputs(), quantized);
+    }
     stream.team().parallel_for(weight.panels(), grain, [&](int member, std::int64_t begin, std::int64_t end) {
       run_panels(chunk, begin, end, scratch.of(member));
     });
@@ -153,7 +149,7 @@ void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weigh
 }
 
 void reserve_linear_scratch(CpuStream& stream, const PackedLinear& weight) {
-  tile_scratch(stream, weight);
+  activation_scratch(stream, weight);
   panel_scratch(stream);
 }
 

@@ -13,6 +13,7 @@ namespace octet::ops::cpu::integer {
 using Record = PanelRecord<const std::byte>;
 
 constexpr int kDirectRows = 4;  // up to so many rows share a record's codes in registers; more go over memory
+constexpr int kTile = 6;        // rows that then meet it at once
 
 template <typename V>
 constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
@@ -88,26 +89,26 @@ OCTET_PANEL_INLINE typename V::Floats load_minimum(const Record& record, int spl
 }
 
 template <typename V>
-OCTET_PANEL_INLINE typename V::Ints pair_of(const ActivationBlock& in, int pair, int row) {
+OCTET_PANEL_INLINE typename V::Ints pair_of(const ActivationBlock& in, int pair) {
   int word;
-  __builtin_memcpy(&word, in.quants[pair][row], sizeof word);
+  __builtin_memcpy(&word, in.quants + pair * 2, sizeof word);
   return V::all(word);
 }
 
 // Adds a record's exact sums to the total of one row and one vector of lanes.
 template <typename V, int kSplits, bool kMinimum>
 OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, const typename V::Floats* scales,
-                                                 const typename V::Floats* minima, const ActivationBlock& in, int row,
+                                                 const typename V::Floats* minima, const ActivationBlock& in,
                                                  typename V::Floats total) {
-  const typename V::Floats scale = V::all(in.scale[row]);
+  const typename V::Floats scale = V::all(in.scale);
   for (int split = 0; split < kSplits; ++split) {
     total = V::fused(V::to_float(sums[split]), V::product(scales[split], scale), total);
   }
   if constexpr (kMinimum && kSplits == 1) {
-    total = V::fused(minima[0], V::all(in.scaled_sum[row]), total);
+    total = V::fused(minima[0], V::all(in.scaled_sum), total);
   } else if constexpr (kMinimum) {
     for (int split = 0; split < kSplits; ++split) {
-      const float sum = in.scale[row] * static_cast<float>(in.sums[split][row]);
+      const float sum = in.scale * static_cast<float>(in.sums[split]);
       total = V::fused(minima[split], V::all(sum), total);
     }
   }
@@ -122,15 +123,15 @@ struct DirectSums {
   // One row alone would wait for every sum where multiply-add and sum are one instruction.
   static constexpr int kChains = V::kChains == 1 ? 1 : 4 / ((kRows + 1) / 2 * kFormat.splits());
   const Record& record;
-  const ActivationBlock& in;
+  const ActivationBlock* in;  // [kRows]
   typename V::Ints sums[kRows][kVectors<V>][kFormat.splits()];
   typename V::Ints more[kChains][kRows][kVectors<V>][kFormat.splits()];  // chains after the first
 
-  OCTET_PANEL_INLINE DirectSums(const Record& weights, const ActivationBlock& activations)
+  OCTET_PANEL_INLINE DirectSums(const Record& weights, const ActivationBlock* activations)
       : record(weights), in(activations) {
     for (int r = 0; r < kRows; ++r) {
       for (int split = 0; split < kFormat.splits(); ++split) {
-        const int sum = kFormat.splits() == 2 ? in.sums[split][r] : in.sums[0][r] + in.sums[1][r];
+        const int sum = kFormat.splits() == 2 ? in[r].sums[split] : in[r].sums[0] + in[r].sums[1];
         for (int v = 0; v < kVectors<V>; ++v) {
           sums[r][v][split] = V::all(-kFormat.zero * sum);
           for (int chain = 1; chain < kChains; ++chain) more[chain][r][v][split] = V::all(0);
@@ -145,7 +146,7 @@ struct DirectSums {
     typename V::Ints codes[kVectors<V>];
     for (int v = 0; v < kVectors<V>; ++v) codes[v] = load_codes<V, kType, kPair>(record, v);
     for (int r = 0; r < kRows; ++r) {
-      const typename V::Ints values = pair_of<V>(in, kPair, r);
+      const typename V::Ints values = pair_of<V>(in[r], kPair);
       for (int v = 0; v < kVectors<V>; ++v) {
         typename V::Ints& sum = kChain == 0 ? sums[r][v][kSplit] : more[kChain][r][v][kSplit];
         sum = V::dot(sum, codes[v], values);
@@ -168,17 +169,16 @@ struct DirectSums {
 };
 
 template <typename V, DType kType, int kRows>
-void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t in_stride,
-              float* acc) {
+void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, float* acc) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kSplits = kFormat.splits();
   typename V::Floats totals[kRows][kVectors<V>];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors<V>; ++v) totals[r][v] = V::all(0.0f);
   }
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += in_stride) {
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += kRows) {
     const Record record(kFormat, panel, block);
-    DirectSums<V, kType, kRows> direct(record, *in);
+    DirectSums<V, kType, kRows> direct(record, in);
     for_pairs(direct);
     direct.add_up();
     for (int v = 0; v < kVectors<V>; ++v) {
@@ -189,7 +189,7 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
       }
       for (int r = 0; r < kRows; ++r) {
         totals[r][v] =
-            add_record<V, kSplits, kFormat.has_minimum()>(direct.sums[r][v], scales, minima, *in, r, totals[r][v]);
+            add_record<V, kSplits, kFormat.has_minimum()>(direct.sums[r][v], scales, minima, in[r], totals[r][v]);
       }
     }
   }
@@ -236,7 +236,7 @@ OCTET_PANEL_INLINE void widen_record(const Record& record, WideRecord<V>& out) {
 
 // Sums of a row are kept in V::kChains parts, so that multiply-adds need not wait for one another.
 template <typename V, int kSplits, bool kMinimum, int kRows>
-void tile_times_record(const WideRecord<V>& weights, const ActivationBlock& in, float* acc) {
+void tile_times_record(const WideRecord<V>& weights, const ActivationBlock* in, float* acc) {
   constexpr int kOf = kVectors<V>;
   typename V::Ints sums[kRows][kOf][kSplits];
   for (int split = 0; split < kSplits; ++split) {
@@ -250,7 +250,7 @@ void tile_times_record(const WideRecord<V>& weights, const ActivationBlock& in, 
     for (int pair = split * kCount; pair < (split + 1) * kCount; pair += V::kChains) {
       for (int chain = 0; chain < V::kChains; ++chain) {
         for (int r = 0; r < kRows; ++r) {
-          const typename V::Ints values = pair_of<V>(in, pair + chain, r);
+          const typename V::Ints values = pair_of<V>(in[r], pair + chain);
           for (int v = 0; v < kOf; ++v) {
             parts[chain][r][v] = V::dot(parts[chain][r][v], weights.codes[pair + chain][v], values);
           }
@@ -269,43 +269,42 @@ void tile_times_record(const WideRecord<V>& weights, const ActivationBlock& in, 
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kOf; ++v) {
       float* at = acc + r * kPanel + v * V::kLanes;
-      V::store(at, add_record<V, kSplits, kMinimum>(sums[r][v], weights.scales[v], weights.minima[v], in, r,
+      V::store(at, add_record<V, kSplits, kMinimum>(sums[r][v], weights.scales[v], weights.minima[v], in[r],
                                                     V::load_floats(at)));
     }
   }
 }
 
 template <typename V, DType kType>
-void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t in_stride,
-               std::int64_t rows, float* acc) {
+void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows, float* acc) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kSplits = kFormat.splits();
   constexpr bool kMinimum = kFormat.has_minimum();
   for (std::int64_t i = 0; i < rows * kPanel; i += V::kLanes) V::store(acc + i, V::all(0.0f));
   WideRecord<V> weights;
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += in_stride) {
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += rows) {
     widen_record<V, kType>(Record(kFormat, panel, block), weights);
-    const ActivationBlock* tile = in;
-    float* to = acc;
-    std::int64_t left = rows;
-    for (; left >= kTile; left -= kTile, ++tile, to += kTile * kPanel) {
-      tile_times_record<V, kSplits, kMinimum, kTile>(weights, *tile, to);
+    std::int64_t row = 0;
+    for (; row + kTile <= rows; row += kTile) {
+      tile_times_record<V, kSplits, kMinimum, kTile>(weights, in + row, acc + row * kPanel);
     }
-    switch (left) {
+    const ActivationBlock* rest = in + row;
+    float* to = acc + row * kPanel;
+    switch (rows - row) {
       case 5:
-        tile_times_record<V, kSplits, kMinimum, 5>(weights, *tile, to);
+        tile_times_record<V, kSplits, kMinimum, 5>(weights, rest, to);
         break;
       case 4:
-        tile_times_record<V, kSplits, kMinimum, 4>(weights, *tile, to);
+        tile_times_record<V, kSplits, kMinimum, 4>(weights, rest, to);
         break;
       case 3:
-        tile_times_record<V, kSplits, kMinimum, 3>(weights, *tile, to);
+        tile_times_record<V, kSplits, kMinimum, 3>(weights, rest, to);
         break;
       case 2:
-        tile_times_record<V, kSplits, kMinimum, 2>(weights, *tile, to);
+        tile_times_record<V, kSplits, kMinimum, 2>(weights, rest, to);
         break;
       case 1:
-        tile_times_record<V, kSplits, kMinimum, 1>(weights, *tile, to);
+        tile_times_record<V, kSplits, kMinimum, 1>(weights, rest, to);
         break;
       default:
         break;
@@ -316,20 +315,20 @@ void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBloc
 // ---- the kernels (kernels.h) of one type
 
 template <typename V, DType kType>
-void multiply_blocks(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t in_stride,
-                     std::int64_t rows, float* acc) {
+void multiply_blocks(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+                     float* acc) {
   static_assert(kDirectRows == 4 && kTile == 6);
   switch (rows) {
     case 1:
-      return few_rows<V, kType, 1>(panel, inputs, in, in_stride, acc);
+      return few_rows<V, kType, 1>(panel, inputs, in, acc);
     case 2:
-      return few_rows<V, kType, 2>(panel, inputs, in, in_stride, acc);
+      return few_rows<V, kType, 2>(panel, inputs, in, acc);
     case 3:
-      return few_rows<V, kType, 3>(panel, inputs, in, in_stride, acc);
+      return few_rows<V, kType, 3>(panel, inputs, in, acc);
     case 4:
-      return few_rows<V, kType, 4>(panel, inputs, in, in_stride, acc);
+      return few_rows<V, kType, 4>(panel, inputs, in, acc);
     default:
-      return many_rows<V, kType>(panel, inputs, in, in_stride, rows, acc);
+      return many_rows<V, kType>(panel, inputs, in, rows, acc);
   }
 }
 
@@ -354,8 +353,8 @@ void unpack(const std::byte* panel, std::int64_t k, std::int64_t count, float* o
 
 // Both kernels of a type that has a panel of records.
 struct TypeKernels {
-  void (*multiply_blocks)(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
-                          std::int64_t in_stride, std::int64_t rows, float* acc);
+  void (*multiply_blocks)(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+                          float* acc);
   void (*unpack)(const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
 };
 

@@ -80,7 +80,7 @@ inline std::int32_t sum_of(__m256i words) {
 }
 
 // One row's share of a block: 32 values.
-inline void quantize_block(const float* values, int row, ActivationBlock& out) {
+inline void quantize_block(const float* values, ActivationBlock& out) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   __m256 parts[4];
   __m256 highest = _mm256_setzero_ps();
@@ -94,36 +94,31 @@ inline void quantize_block(const float* values, int row, ActivationBlock& out) {
   const float scale = zero ? 0.0f : largest / kActivationLimit;
   const __m256 inverse = _mm256_set1_ps(zero ? 0.0f : kActivationLimit / largest);
   std::int32_t sums[2];
-  alignas(32) std::int32_t pairs[kPairs];
   for (int half = 0; half < 2; ++half) {
     const __m256i first = _mm256_cvtps_epi32(_mm256_mul_ps(parts[half * 2], inverse));
     const __m256i second = _mm256_cvtps_epi32(_mm256_mul_ps(parts[half * 2 + 1], inverse));
     sums[half] = sum_of(_mm256_add_epi32(first, second));
     // Packing works within 128-bit halves; the permutation puts the values back in order.
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(pairs) + half, packed);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.quants) + half, packed);
   }
-  for (int pair = 0; pair < kPairs; ++pair) __builtin_memcpy(out.quants[pair][row], &pairs[pair], sizeof pairs[pair]);
-  out.scale[row] = scale;
-  out.sums[0][row] = sums[0];
-  out.sums[1][row] = sums[1];
-  out.scaled_sum[row] = scale * static_cast<float>(sums[0] + sums[1]);
+  out.scale = scale;
+  out.sums[0] = sums[0];
+  out.sums[1] = sums[1];
+  out.scaled_sum = scale * static_cast<float>(sums[0] + sums[1]);
 }
 
 }  // namespace
 
-void quantize(const float* in, std::int64_t in_stride, int rows, std::int64_t inputs, ActivationBlock* out,
-              std::int64_t out_stride) {
-  for (int r = 0; r < rows; ++r) {
-    for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-      quantize_block(in + r * in_stride + block * kBlock, r, out[block * out_stride]);
-    }
+void quantize(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride) {
+  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
+    quantize_block(in + block * kBlock, out[block * out_stride]);
   }
 }
 
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
-                     std::int64_t in_stride, std::int64_t rows, float* acc) {
-  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, in_stride, rows, acc);
+                     std::int64_t rows, float* acc) {
+  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
 }
 
 void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {

@@ -64,8 +64,8 @@ struct Vector {
 }  // namespace
 
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
-                     std::int64_t in_stride, std::int64_t rows, float* acc) {
-  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, in_stride, rows, acc);
+                     std::int64_t rows, float* acc) {
+  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
 }
 
 }  // namespace octet::ops::cpu::avx512

@@ -25,7 +25,6 @@ constexpr int kPanel = 16;          // outputs of a panel
 constexpr int kBlock = 32;          // inputs of a record
 constexpr int kPairs = kBlock / 2;  // of inputs, in a record
 constexpr int kHeaderRecords = 8;   // records that share a header
-constexpr int kTile = 6;            // rows of activations that the integer kernels take at once
 
 enum class PanelScales : std::uint8_t {
   kHalf,               // F16 [16]
@@ -152,14 +151,13 @@ struct PanelRecord {
         header(panel + record_offset(format, record / kHeaderRecords * kHeaderRecords) - format.header_bytes()) {}
 };
 
-// Activations are quantised to integers of at most kActivationLimit in size: value = scale * quant, per row and block
-// of 32 inputs. A tile with fewer than kTile rows leaves the rest undefined.
+// One row's 32 inputs, quantised to integers of at most kActivationLimit in size: value = scale * quant.
 constexpr int kActivationLimit = 32767;
-struct alignas(32) ActivationBlock {
-  std::int16_t quants[kPairs][kTile][2];
-  float scale[kTile];
-  float scaled_sum[kTile];      // scale * sum of the quants
-  std::int32_t sums[2][kTile];  // of the quants, by halves of the block
+struct alignas(16) ActivationBlock {
+  std::int16_t quants[kBlock];
+  float scale;
+  float scaled_sum;      // scale * sum of the quants
+  std::int32_t sums[2];  // of the quants, by halves of the block
 };
 
 }  // namespace octet::ops::cpu
