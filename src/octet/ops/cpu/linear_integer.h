@@ -2,7 +2,9 @@
 // into 32 bits. Integer sums of a record are exact; each output then adds records in one ascending chain of fused
 // multiply-adds. Included by one file per instruction set, which defines V:
 //   Ints, Floats   vectors of V::kLanes 32-bit lanes
-//   dot(sum, codes, values)   sum + the products of 16-bit pairs, all lanes of values alike or not
+//   dot(sum, codes, values)   sum + the products of 16-bit pairs
+//   kChains   chains of sums that a tile of rows keeps for each output
+//   kAhead    bytes by which memory is asked for before one row meets it; 0: left to the machine
 // and the loads and conversions below by their names. No standard header may come in: the linker could keep one file's
 // copy of an inline function for the whole program.
 #pragma once
@@ -178,6 +180,9 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
   }
   for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += kRows) {
     const Record record(kFormat, panel, block);
+    if constexpr (V::kAhead > 0 && kRows == 1) {
+      for (int line = 0; line < kFormat.record_bytes(); line += 64) __builtin_prefetch(record.codes + V::kAhead + line);
+    }
     DirectSums<V, kType, kRows> direct(record, in);
     for_pairs(direct);
     direct.add_up();
