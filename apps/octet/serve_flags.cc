@@ -40,6 +40,35 @@ std::vector<Flag> server_flags(ServeFlags& f) {
        .help = "seconds without progress of an engine that has work, after which /health answers 503; 0: never",
        .min = 0,
        .max = 86400},
+      {.names = "--enable-prompt-tokens-details",
+       .group = group,
+       .target = &f.prompt_tokens_details,
+       .help = "usage tells the cached prompt tokens"},
+      {.names = "--return-tokens-as-token-ids",
+       .group = group,
+       .target = &f.return_tokens_as_ids,
+       .help = "log-probabilities call tokens token_id:5, so that parts of characters can be told apart"},
+      {.names = "--max-logprobs",
+       .group = group,
+       .target = &f.max_logprobs,
+       .help = "the most log-probabilities that a request may ask for with a token; -1: the whole vocabulary",
+       .min = -1,
+       .max = 1 << 24},
+      {.names = "--enable-force-include-usage",
+       .group = group,
+       .target = &f.force_include_usage,
+       .help = "streams end with usage, asked or not"},
+      {.names = "--config",
+       .group = group,
+       .target = &f.config,
+       .help = "YAML file of flags, as in \"port: 8080\"; the command line overrides it"},
+  };
+}
+
+// What the server takes before it refuses.
+std::vector<Flag> limit_flags(ServeFlags& f) {
+  constexpr std::string_view group = "server";
+  return {
       {.names = "--max-num-queued-reqs",
        .group = group,
        .target = &f.max_queued,
@@ -72,28 +101,6 @@ std::vector<Flag> server_flags(ServeFlags& f) {
        .help = "most header fields",
        .min = 8,
        .max = 65536},
-      {.names = "--enable-prompt-tokens-details",
-       .group = group,
-       .target = &f.prompt_tokens_details,
-       .help = "usage tells the cached prompt tokens"},
-      {.names = "--return-tokens-as-token-ids",
-       .group = group,
-       .target = &f.return_tokens_as_ids,
-       .help = "log-probabilities call tokens token_id:5, so that parts of characters can be told apart"},
-      {.names = "--max-logprobs",
-       .group = group,
-       .target = &f.max_logprobs,
-       .help = "the most log-probabilities that a request may ask for with a token; -1: the whole vocabulary",
-       .min = -1,
-       .max = 1 << 24},
-      {.names = "--enable-force-include-usage",
-       .group = group,
-       .target = &f.force_include_usage,
-       .help = "streams end with usage, asked or not"},
-      {.names = "--config",
-       .group = group,
-       .target = &f.config,
-       .help = "YAML file of flags, as in \"port: 8080\"; the command line overrides it"},
   };
 }
 
@@ -303,6 +310,7 @@ std::string dtype_name(const std::string& name) {
 octet::FlagTable serve_flag_table(ServeFlags& flags) {
   octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
   table.add(server_flags(flags));
+  table.add(limit_flags(flags));
   table.add(answer_flag_rows(flags.answers));
   table.add(surface_flag_rows(flags.surface));
   table.add(engine_flags(flags));
