@@ -25,6 +25,11 @@ struct RowTile {
   std::int32_t positions;  // keys that its longest row sees
 };
 
+// Asks for memory that will be read next: the cache's blocks lie anywhere, so the machine cannot know.
+void ask_for(const std::byte* data, std::int64_t bytes) {
+  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(data + line, 0, 2);
+}
+
 // A sum over keys that is not divided by its weight yet; out: [width] beside it.
 struct Partial {
   float max, sum;
@@ -85,7 +90,7 @@ class Attention {
   void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
                   std::int64_t queries, const Work& work, float* scores) const;
   void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                  std::int64_t queries, const Work& work, const float* scores) const;
+                  std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const;
   // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
   // none of them gets a sum of 0.
   void run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const;
@@ -162,6 +167,9 @@ void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std:
     const std::int64_t run = std::min<std::int64_t>(kPanel - lane, block_size - token);
     const std::byte* keys = paged_.keys(paged_.block(table, at), kv_head) + bytes_of(type, token);
     if (run == kPanel && (type == DType::kF32 || queries <= kStoredQueries)) {
+      if (token + kPanel == block_size && at + kPanel < end) {
+        ask_for(paged_.keys(paged_.block(table, at + kPanel), kv_head), bytes_of(type, head_dim * block_size));
+      }
       return kernels_.multiply_stored(type, keys, block_size, head_dim, work.queries, head_dim, queries, scores,
                                       kSplit);
     }
@@ -171,9 +179,9 @@ void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std:
   kernels_.multiply(work.wide, kPanel, head_dim, work.queries, head_dim, queries, scores, kSplit);
 }
 
-// Adds the values of `count` positions from `position` on, weighed by each query's scores.
+// Adds the values of `count` positions from `position` on, of those before `end`, weighed by each query's scores.
 void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                           std::int64_t queries, const Work& work, const float* scores) const {
+                           std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const {
   const DType type = cache_.values.dtype;
   const std::int64_t head_dim = spec_.head_dim;
   const bool stored = width_ == head_dim && queries <= kStoredQueries;
@@ -183,6 +191,9 @@ void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std:
     const std::byte* values =
         paged_.values(paged_.block(table, position + i), kv_head) + bytes_of(type, token * head_dim);
     if (stored) {
+      if (position + i + run < end) {
+        ask_for(paged_.values(paged_.block(table, position + i + run), kv_head), bytes_of(type, head_dim * run));
+      }
       for (std::int64_t d = 0; d < width_; d += kPanel) {
         kernels_.multiply_stored(type, values + bytes_of(type, d), head_dim, run, scores + i, kSplit, queries,
                                  work.split + d, width_);
@@ -227,7 +238,8 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
     }
   }
   for (std::int64_t i = 0; i < count; i += kValueChunk) {
-    add_values(table, kv_head, begin + i, std::min(kValueChunk, count - i), queries, work, work.scores + i);
+    add_values(table, kv_head, begin + i, std::min(kValueChunk, count - i), begin + count, queries, work,
+               work.scores + i);
   }
 }
 
