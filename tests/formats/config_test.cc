@@ -51,6 +51,28 @@ TEST(HfConfig, DefaultsAreThoseOfTransformers) {
   EXPECT_EQ(parsed(least("Qwen3ForCausalLM")).head_dim, 128);
 }
 
+TEST(HfConfig, WindowsAreToldPerLayer) {
+  const auto windows = [](const Json& config) { return parsed(config).windows; };
+  using Windows = std::vector<std::int32_t>;
+  Json mistral = least("MistralForCausalLM"), qwen = least("Qwen2ForCausalLM"), listed = least();
+  EXPECT_EQ(windows(mistral), Windows{});
+  for (Json* config : {&mistral, &qwen, &listed}) (*config)["sliding_window"] = 512;
+  EXPECT_EQ(windows(mistral), (Windows{512, 512}));
+  EXPECT_EQ(windows(qwen), Windows{});  // has a switch, which is off
+  EXPECT_EQ(windows(listed), Windows{});
+  qwen["use_sliding_window"] = true;
+  EXPECT_EQ(windows(qwen), (Windows{512, 512}));
+  qwen["max_window_layers"] = 1;
+  EXPECT_EQ(windows(qwen), (Windows{0, 512}));
+  qwen["max_window_layers"] = 2;
+  EXPECT_EQ(windows(qwen), Windows{});
+  listed["layer_types"] = {"sliding_attention", "full_attention"};
+  EXPECT_EQ(windows(listed), (Windows{512, 0}));
+  listed.erase("sliding_window");
+  EXPECT_THAT(error_with("layer_types", {"full_attention", "sliding_attention"}), HasSubstr("sliding_window"));
+  EXPECT_THAT(error_with("layer_types", {"full_attention"}), HasSubstr("layer_types"));
+}
+
 TEST(DisableSlidingWindow, CutsTheContextToTheWindow) {
   const auto read = [](const Json& config, bool disable) {
     auto result = parse_hf_config(dump_json(config), "config.json", {.disable_sliding_window = disable});
@@ -62,7 +84,7 @@ TEST(DisableSlidingWindow, CutsTheContextToTheWindow) {
   for (Json* config : {&used, &listed, &none}) (*config)["sliding_window"] = 512;
   for (const Json& config : {used, listed}) {
     EXPECT_EQ(read(config, true), "512");
-    EXPECT_THAT(read(config, false), HasSubstr("--disable-sliding-window"));
+    EXPECT_EQ(read(config, false), "2048");
   }
   EXPECT_EQ(read(none, true), "2048");  // no layer has a window
   used["sliding_window"] = 4096;
@@ -137,14 +159,14 @@ TEST(HfConfig, YarnTakesItsFactorsFromOldAndNewKeys) {
 }
 
 TEST(HfConfig, WhatIsNotBuiltIsRefusedByName) {
-  EXPECT_THAT(error_with("use_sliding_window", true), HasSubstr("use_sliding_window"));
-  EXPECT_THAT(error_with("layer_types", {"full_attention", "sliding_attention"}), HasSubstr("layer_types"));
+  EXPECT_THAT(error_with("layer_types", {"full_attention", "linear_attention"}), HasSubstr("layer_types"));
   EXPECT_THAT(error_with("partial_rotary_factor", 0.5), HasSubstr("partial_rotary_factor"));
   EXPECT_THAT(error_with("hidden_act", "gelu"), AllOf(HasSubstr("hidden_act"), HasSubstr("gelu")));
   EXPECT_THAT(error_with("quantization_config", {{"quant_method", "fp8"}}), HasSubstr("fp8"));
   EXPECT_THAT(error_with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}), HasSubstr("dynamic"));
   EXPECT_THAT(error_with("architectures", {"WalrusForCausalLM"}),
-              AllOf(HasSubstr("WalrusForCausalLM"), HasSubstr("LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM")));
+              AllOf(HasSubstr("WalrusForCausalLM"),
+                    HasSubstr("LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM")));
   EXPECT_THAT(error_with("torch_dtype", "float8"), HasSubstr("torch_dtype"));
 }
 

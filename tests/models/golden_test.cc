@@ -100,7 +100,8 @@ TEST_P(HfGolden, Bfloat16StaysWithinItsTolerance) {
 
 INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
                          ::testing::Values("llama-linear-bias", "llama-tied-llama3rope", "llama-sharded-v5config",
-                                           "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config"),
+                                           "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config",
+                                           "mistral-window"),
                          test_name);
 
 class GgufGolden : public ::testing::TestWithParam<const char*> {

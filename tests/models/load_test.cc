@@ -47,7 +47,8 @@ TEST(Load, TinyModelsOfEveryArchitectureLoad) {
 }
 
 TEST(Load, ArchitecturesAreListedInOrder) {
-  EXPECT_THAT(supported_architectures(), ElementsAre("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"));
+  EXPECT_THAT(supported_architectures(),
+              ElementsAre("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"));
   EXPECT_EQ(find_architecture("NoSuchModel"), nullptr);
 }
 

@@ -11,11 +11,13 @@ struct Shape {
   DType cache = DType::kF32;
   std::int32_t rotary_dim = 32;
   bool interleaved = false, norms = false;
+  std::int32_t window = 0;
 };
 
 std::string label(const Shape& shape) {
   return std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + "x" + std::to_string(shape.head_dim) +
-         " blocks of " + std::to_string(shape.block_size) + " " + std::string(dtype_info(shape.cache).name);
+         " blocks of " + std::to_string(shape.block_size) + " " + std::string(dtype_info(shape.cache).name) +
+         " window " + std::to_string(shape.window);
 }
 
 // Sequences in a paged cache, their blocks in random order. Rows of q, k and v are drawn per sequence and position, so
@@ -56,7 +58,8 @@ class Sequences {
                       .kv_heads = shape_.kv_heads,
                       .head_dim = shape_.head_dim,
                       .block_size = shape_.block_size,
-                      .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim))};
+                      .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
+                      .window = shape_.window};
     if (shape_.norms) {
       spec.q_norm = make_view(q_norm_.data(), DType::kF32, {shape_.head_dim});
       spec.k_norm = make_view(k_norm_.data(), DType::kF32, {shape_.head_dim});
@@ -207,19 +210,19 @@ double rounded(double value, DType type) {
   return single;
 }
 
-// softmax(q k) v of one row and head, in double, over keys and values as the cache holds them.
+// softmax(q k) v of one row and head, in double, over keys and values [first, seen) as the cache holds them.
 std::vector<double> expected_head(const std::vector<std::vector<double>>& keys,
                                   const std::vector<std::vector<double>>& values, const std::vector<double>& q,
-                                  std::int32_t seen, double scale) {
+                                  std::int32_t first, std::int32_t seen, double scale) {
   std::vector<double> weights(seen);
   double highest = -INFINITY, sum = 0;
-  for (std::int32_t i = 0; i < seen; ++i) {
+  for (std::int32_t i = first; i < seen; ++i) {
     weights[i] = scale * std::inner_product(q.begin(), q.end(), keys[i].begin(), 0.0);
     highest = std::max(highest, weights[i]);
   }
-  for (double& weight : weights) sum += weight = std::exp(weight - highest);
+  for (std::int32_t i = first; i < seen; ++i) sum += weights[i] = std::exp(weights[i] - highest);
   std::vector<double> out(q.size(), 0.0);
-  for (std::int32_t i = 0; i < seen; ++i) {
+  for (std::int32_t i = first; i < seen; ++i) {
     for (std::size_t d = 0; d < out.size(); ++d) out[d] += weights[i] / sum * values[i][d];
   }
   return out;
@@ -242,7 +245,8 @@ void check(Sequences& sequences, const std::vector<std::vector<float>>& outputs,
         if (position % 13 != 0 && (position + 1) % 16 > 2 && position + 2 < sequences.length(s)) continue;
         for (std::int32_t head = kv_head * per_group; head < (kv_head + 1) * per_group; ++head) {
           const std::vector<double> expected =
-              expected_head(keys, values, sequences.prepared(s, position, head), position + 1,
+              expected_head(keys, values, sequences.prepared(s, position, head),
+                            shape.window == 0 ? 0 : std::max(0, position + 1 - shape.window), position + 1,
                             1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
           const float* out = &outputs[s][(std::int64_t{position} * shape.heads + head) * shape.head_dim];
           for (std::int32_t d = 0; d < shape.head_dim; ++d) {
@@ -273,6 +277,9 @@ const Shape kShapes[] = {
     {.heads = 2, .kv_heads = 2, .head_dim = 20, .block_size = 8, .cache = DType::kF16, .rotary_dim = 0},
     {.heads = 6, .kv_heads = 2, .head_dim = 16, .block_size = 5, .rotary_dim = 16, .interleaved = true, .norms = true},
     {.heads = 4, .kv_heads = 4, .head_dim = 48, .block_size = 64, .rotary_dim = 48},
+    {.window = 1},
+    {.heads = 4, .kv_heads = 2, .head_dim = 16, .cache = DType::kBF16, .rotary_dim = 16, .window = 33},
+    {.heads = 8, .kv_heads = 1, .head_dim = 24, .block_size = 8, .rotary_dim = 24, .window = 270},
 };
 
 TEST(Attention, MatchesTheFormula) {
@@ -290,12 +297,14 @@ TEST(Attention, MatchesTheFormula) {
 
 TEST(Attention, LongContextsMatchTheFormula) {
   Random random(22);
-  const Shape shape{.heads = 3, .kv_heads = 1, .head_dim = 16, .rotary_dim = 16};
-  for (const std::string& isa : instruction_sets()) {
-    Sequences sequences(random, shape, {1100, 511});
-    Runner runner(isa, 2, sequences);
-    runner.run(256);
-    check(sequences, runner.outputs(), 1e-5);
+  for (std::int32_t window : {0, 100, 600}) {
+    const Shape shape{.heads = 3, .kv_heads = 1, .head_dim = 16, .rotary_dim = 16, .window = window};
+    for (const std::string& isa : instruction_sets()) {
+      Sequences sequences(random, shape, {1100, 511});
+      Runner runner(isa, 2, sequences);
+      runner.run(256);
+      check(sequences, runner.outputs(), 1e-5);
+    }
   }
 }
 

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array kArchitectures = {
     ArchitectureInfo{.hf_class = "LlamaForCausalLM", .gguf_name = "llama", .gguf_interleaved_rope = true},
+    ArchitectureInfo{.hf_class = "MistralForCausalLM", .window_by_size = true},
     ArchitectureInfo{.hf_class = "Qwen2ForCausalLM", .gguf_name = "qwen2", .always_qkv_bias = true},
     ArchitectureInfo{.hf_class = "Qwen3ForCausalLM", .gguf_name = "qwen3", .default_head_dim = 128},
 };
@@ -15,6 +16,7 @@ constexpr std::array kArchitectures = {
 std::string joined(std::string_view ArchitectureInfo::* field) {
   std::string text;
   for (const ArchitectureInfo& info : kArchitectures) {
+    if ((info.*field).empty()) continue;
     if (!text.empty()) text += ", ";
     text += info.*field;
   }
@@ -22,6 +24,7 @@ std::string joined(std::string_view ArchitectureInfo::* field) {
 }
 
 const ArchitectureInfo* lookup(std::string_view ArchitectureInfo::* field, std::string_view name) {
+  if (name.empty()) return nullptr;
   const auto found = std::ranges::find(kArchitectures, name, field);
   return found == kArchitectures.end() ? nullptr : &*found;
 }

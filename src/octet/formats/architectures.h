@@ -9,9 +9,10 @@ namespace octet::formats {
 
 struct ArchitectureInfo {
   std::string_view hf_class;           // "architectures" of config.json
-  std::string_view gguf_name;          // "general.architecture" of a GGUF file
+  std::string_view gguf_name;          // "general.architecture" of a GGUF file; empty: none of its own
   bool always_qkv_bias = false;        // q, k and v have biases though config.json has no key for it
   std::int64_t default_head_dim = 0;   // where config.json has no head_dim; 0: hidden_size / num_attention_heads
+  bool window_by_size = false;         // sliding_window alone makes every layer's attention a window
   bool gguf_interleaved_rope = false;  // converters reorder the rows of q and k so that rotary pairs are neighbours
 };
 

@@ -205,35 +205,39 @@ void apply_overrides(Json& config, const Json& overrides) {
   }
 }
 
-// The key that says that layers attend to a window only; null: none does.
-Result<const char*> window_key(const JsonFields& config) {
-  OCTET_TRY(const bool used, config.boolean("use_sliding_window", false));
-  const Json* types = config.find("layer_types");
-  const char* key = used ? "use_sliding_window" : nullptr;
-  if (types == nullptr) return key;
-  if (!types->is_array()) return config.unsupported("layer_types");
-  for (const Json& type : *types) {
-    if (type == "sliding_attention") {
-      key = "layer_types";
-    } else if (type != "full_attention") {
+// Which layers attend to a window only; empty: none does. layer_types says it, else use_sliding_window with
+// max_window_layers, else, where the architecture has no such switch, sliding_window alone.
+Result<std::vector<bool>> window_layers(const JsonFields& config, const ArchitectureInfo& info, std::int64_t layers) {
+  std::vector<bool> windowed;
+  if (const Json* types = config.find("layer_types"); types != nullptr) {
+    if (!types->is_array() || static_cast<std::int64_t>(types->size()) != layers) {
       return config.unsupported("layer_types");
     }
+    for (const Json& type : *types) {
+      if (type != "sliding_attention" && type != "full_attention") return config.unsupported("layer_types");
+      windowed.push_back(type == "sliding_attention");
+    }
+  } else {
+    OCTET_TRY(const bool used, config.boolean("use_sliding_window", info.window_by_size));
+    const bool sized = config.find("sliding_window") != nullptr && !config.find("sliding_window")->is_null();
+    if (!used || (info.window_by_size && !sized)) return windowed;
+    OCTET_TRY(const auto first, config.integer("max_window_layers", 0, std::numeric_limits<std::int32_t>::max()));
+    for (std::int64_t layer = 0; layer < layers; ++layer) windowed.push_back(layer >= first.value_or(0));
   }
-  return key;
+  if (std::ranges::find(windowed, true) == windowed.end()) windowed.clear();
+  return windowed;
 }
 
-Result<> read_window(const JsonFields& config, const ConfigOptions& options, ModelConfig& model) {
-  OCTET_TRY(const char* key, window_key(config));
-  if (key == nullptr) return {};
-  if (!options.disable_sliding_window) {
-    return fail(
-        ErrorCode::kUnsupported,
-        "{}: {} asks for sliding windows, which are not supported; --disable-sliding-window serves the model with "
-        "a context of its window",
-        config.where(), key);
-  }
+Result<> read_window(const JsonFields& config, const ArchitectureInfo& info, const ConfigOptions& options,
+                     ModelConfig& model) {
+  OCTET_TRY(const std::vector<bool> windowed, window_layers(config, info, model.layers));
+  if (windowed.empty()) return {};
   OCTET_TRY(const std::int64_t window, config.required_integer("sliding_window", 1, kMaxPositions));
-  model.max_positions = std::min(model.max_positions, window);
+  if (options.disable_sliding_window) {
+    model.max_positions = std::min(model.max_positions, window);
+  } else {
+    for (const bool own : windowed) model.windows.push_back(own ? static_cast<std::int32_t>(window) : 0);
+  }
   return {};
 }
 
@@ -244,7 +248,7 @@ Result<HfConfig> read_fields(const JsonFields& config, const ConfigOptions& opti
   OCTET_TRY_VOID(refuse_unbuilt(config));
   OCTET_TRY_VOID(read_sizes(config, *info, out.model));
   OCTET_TRY_VOID(read_rope(config, out.model));
-  OCTET_TRY_VOID(read_window(config, options, out.model));
+  OCTET_TRY_VOID(read_window(config, *info, options, out.model));
   OCTET_TRY_VOID(read_biases(config, *info, out.model));
   OCTET_TRY_VOID(read_tokens(config, out.model));
   OCTET_TRY(out.dtype_given, read_dtype(config, out.model));

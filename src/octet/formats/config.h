@@ -24,7 +24,7 @@ struct HfConfig {
 
 // Keys as transformers 4 and 5 write them: torch_dtype, rope_theta and rope_scaling, or dtype and rope_parameters.
 // Errors name the file and the key. An unknown architecture, quantization or rope type is refused by name, as is what
-// would change the answers and is not built (sliding windows, other activations).
+// would change the answers and is not built (other activations, other layers).
 Result<HfConfig> read_hf_config(const std::filesystem::path& path, const ConfigOptions& options = {});
 // The same from text; `where` stands in messages.
 Result<HfConfig> parse_hf_config(std::string_view text, const std::string& where, const ConfigOptions& options = {});

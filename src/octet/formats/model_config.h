@@ -30,6 +30,8 @@ struct ModelConfig {
   std::int64_t intermediate_size = 0;
   std::int64_t vocab_size = 0;  // rows of the embedding
   std::int64_t max_positions = 0;
+  // Per layer: how many positions a row sees, its own included; 0: all. Empty: every layer sees all.
+  std::vector<std::int32_t> windows;
   double norm_epsilon = 1e-6;
   RopeConfig rope;
   bool tied_embeddings = false;

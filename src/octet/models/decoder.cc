@@ -25,11 +25,12 @@ void project_qkv(Pass& pass, const AttentionWeights& weights, const ops::KvLayer
                               cache, pass.now.qkv);
 }
 
-void attend(Pass& pass, const ops::KvLayer& cache) {
-  const ops::AttentionSpec& spec = pass.qkv_spec.attention;
+void attend(Pass& pass, std::size_t layer) {
+  ops::AttentionSpec spec = pass.qkv_spec.attention;
+  if (!pass.windows.empty()) spec.window = pass.windows[layer];
   TensorView q = make_view(pass.now.qkv.data, DType::kF32, {pass.now.qkv.dims[0], spec.heads, spec.head_dim});
   q.strides[0] = pass.now.qkv.strides[0];
-  pass.backend.attention(pass.stream, spec, q, pass.batch(), 0, cache, pass.now.attended);
+  pass.backend.attention(pass.stream, spec, q, pass.batch(), 0, pass.input.caches[0][layer], pass.now.attended);
 }
 
 // From here on only the rows with logits matter.
@@ -66,7 +67,7 @@ bool decoder_forward(Pass& pass, const DecoderWeights& weights) {
     const ops::KvLayer& cache = pass.input.caches[0][i];
     project_qkv(pass, layer.attention, cache);
     if (last && logits_rows == 0) return true;  // inside a prefill only the cache is wanted
-    attend(pass, cache);
+    attend(pass, i);
     if (last) narrow(pass);
     project_attended(pass, layer.attention, layer.post_attention_norm);
     gated_mlp(pass, layer.mlp, last ? weights.final_norm : weights.layers[i + 1].input_norm);

@@ -1,6 +1,8 @@
 // Layers shared by the decoder-only architectures: embedding, attention and gated MLP blocks with RMSNorm before them,
 // the head.
 #pragma once
+#include <span>
+
 #include "octet/comm/group.h"
 #include "octet/models/decoder_weights.h"
 #include "octet/models/model.h"
@@ -16,7 +18,8 @@ struct Pass {
   comm::Group& group;
   const ForwardInput& input;
   const Workspace& workspace;
-  ops::QkvSpec qkv_spec;  // all but a layer's norms
+  ops::QkvSpec qkv_spec;                  // all but a layer's norms
+  std::span<const std::int32_t> windows;  // per layer, as in ModelConfig
   float epsilon = 0;
   Buffers now;
 

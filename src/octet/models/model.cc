@@ -106,6 +106,7 @@ class LoadedModel final : public Model {
               .input = input,
               .workspace = workspace_,
               .qkv_spec = qkv_spec_,
+              .windows = config_.windows,
               .epsilon = static_cast<float>(config_.norm_epsilon),
               .now = workspace_.buffers(rows)};
     return network_->forward(pass);

@@ -48,7 +48,8 @@ enum class Activations : std::uint8_t {
 struct AttentionSpec {
   std::int32_t heads = 0, kv_heads = 0, head_dim = 0;
   std::int32_t block_size = 0;
-  float scale = 0;  // of the scores
+  float scale = 0;          // of the scores
+  std::int32_t window = 0;  // positions that a row sees, its own included; 0: all
 };
 
 // What happens between the QKV projection and the cache: optional RMSNorm per head, rotary embedding, write.
@@ -91,7 +92,8 @@ class Backend {
   // block_size].
   virtual void qk_norm_rope_write(Stream& stream, const QkvSpec& spec, TensorView qkv, const Batch& batch,
                                   std::size_t group, KvLayer cache) = 0;
-  // Causal attention of every row over its sequence's cache, the current rows included. q: [rows, heads, head_dim]
+  // Causal attention of every row over its sequence's cache, the current rows included; with a window, over its last
+  // positions. q: [rows, heads, head_dim]
   // inside qkv (strided rows); out: [rows, heads * head_dim]. Splits and their order are fixed by position
   // (docs/numerics.md).
   virtual void attention(Stream& stream, const AttentionSpec& spec, TensorView q, const Batch& batch, std::size_t group,

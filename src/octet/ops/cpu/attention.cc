@@ -22,7 +22,8 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return 
 // Consecutive rows of one sequence that go through attention together.
 struct RowTile {
   std::int32_t first_row, rows;
-  std::int32_t positions;  // keys that its longest row sees
+  std::int32_t positions;  // of its longest row, which sees keys up to there
+  std::int32_t first;      // key that any of its rows sees
 };
 
 // Asks for memory that will be read next: the cache's blocks lie anywhere, so the machine cannot know.
@@ -78,6 +79,10 @@ class Attention {
     Partial* totals;  // [tile queries]
   };
   std::int64_t tile_queries() const { return tile_rows_ * group_; }
+  // The first key that a row sees.
+  std::int64_t first_seen(std::int64_t row) const {
+    return spec_.window == 0 ? 0 : std::max<std::int64_t>(0, paged_.position(row) + 1 - spec_.window);
+  }
   std::int64_t work_floats() const;
   Work work_at(float* base) const;
 
@@ -92,7 +97,7 @@ class Attention {
   void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
                   std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const;
   // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
-  // none of them gets a sum of 0.
+  // none of them, past its end or before its window, gets a sum of 0.
   void run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const;
   void write_out(const RowTile& tile, std::int64_t kv_head, std::int64_t query, const Partial& total,
                  const float* sums) const;
@@ -132,13 +137,14 @@ std::int64_t Attention::cut_tiles(RowTile* tiles) const {
   std::int64_t count = 0;
   for (std::int64_t row = 0; row < q_.dims[0];) {
     std::int64_t end = row + 1;
-    std::int64_t positions = paged_.position(row) + 1;
+    std::int64_t positions = paged_.position(row) + 1, first = first_seen(row);
     while (end < q_.dims[0] && end - row < tile_rows_ && paged_.span(end) == paged_.span(row)) {
       positions = std::max(positions, paged_.position(end) + 1);
+      first = std::min(first, first_seen(end));
       ++end;
     }
     tiles[count++] = {static_cast<std::int32_t>(row), static_cast<std::int32_t>(end - row),
-                      static_cast<std::int32_t>(positions)};
+                      static_cast<std::int32_t>(positions), static_cast<std::int32_t>(first)};
     row = end;
   }
   return count;
@@ -219,25 +225,30 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
   const std::int64_t count = std::min<std::int64_t>(kSplit, tile.positions - begin);
   const std::int64_t padded = round_up(count, kPanel);
   const std::int64_t queries = tile.rows * group_;
+  // What no row sees is skipped: its weights are exactly 0.
+  const std::int64_t from = std::max<std::int64_t>(0, tile.first - begin) / kPanel * kPanel;
 
   for (std::int64_t query = 0; query < queries; ++query) {
     std::fill_n(work.scores + query * kSplit, padded, 0.0f);
     std::fill_n(work.split + query * width_, width_, 0.0f);
   }
-  for (std::int64_t i = 0; i < count; i += kPanel) {
+  for (std::int64_t i = from; i < count; i += kPanel) {
     add_scores(table, kv_head, begin + i, begin + count, queries, work, work.scores + i);
   }
   for (std::int64_t query = 0; query < queries; ++query) {
-    const std::int64_t seen = std::min(paged_.position(tile.first_row + query / group_) + 1 - begin, kSplit);
+    const std::int64_t row = tile.first_row + query / group_;
+    const std::int64_t seen = std::min(paged_.position(row) + 1 - begin, kSplit);
+    const std::int64_t unseen = std::max<std::int64_t>(0, first_seen(row) - begin);  // before the row's window
     float* scores = work.scores + query * kSplit;
     work.splits[query] = {-std::numeric_limits<float>::infinity(), 0.0f};
-    if (seen <= 0) {
+    if (seen <= unseen) {
       std::fill_n(scores, padded, 0.0f);
     } else {
+      std::fill_n(scores, unseen, -std::numeric_limits<float>::infinity());
       kernels_.softmax(scores, seen, padded, &work.splits[query].max, &work.splits[query].sum);
     }
   }
-  for (std::int64_t i = 0; i < count; i += kValueChunk) {
+  for (std::int64_t i = from; i < count; i += kValueChunk) {
     add_values(table, kv_head, begin + i, std::min(kValueChunk, count - i), begin + count, queries, work,
                work.scores + i);
   }
@@ -263,7 +274,7 @@ void Attention::run_whole(CpuStream& stream, const RowTile* tiles, std::int64_t 
       load_queries(tile, kv_head, work.queries);
       const std::int64_t queries = tile.rows * group_;
       for (std::int64_t query = 0; query < queries; ++query) work.totals[query] = {0.0f, 0.0f};
-      for (std::int64_t split = 0; split * kSplit < tile.positions; ++split) {
+      for (std::int64_t split = tile.first / kSplit; split * kSplit < tile.positions; ++split) {
         run_split(tile, kv_head, split, work);
         for (std::int64_t query = 0; query < queries; ++query) {
           if (work.splits[query].sum == 0) continue;
@@ -299,7 +310,7 @@ void Attention::run_divided(CpuStream& stream, const RowTile* tiles, std::int64_
     for (std::int64_t task = first; task < last; ++task) {
       const std::int64_t pair = task / splits, split = task % splits;
       const RowTile& tile = tiles[pair / spec_.kv_heads];
-      if (split * kSplit >= tile.positions) continue;
+      if (split * kSplit >= tile.positions || split < tile.first / kSplit) continue;
       load_queries(tile, pair % spec_.kv_heads, work.queries);
       work.split = part_at(pair, split);
       work.splits = partials_of(work.split);
@@ -309,10 +320,11 @@ void Attention::run_divided(CpuStream& stream, const RowTile* tiles, std::int64_
   stream.team().parallel_for(pairs, 1, [&](int, std::int64_t first, std::int64_t last) {
     for (std::int64_t pair = first; pair < last; ++pair) {
       const RowTile& tile = tiles[pair / spec_.kv_heads];
-      float* total = part_at(pair, 0);
+      const std::int64_t first_split = tile.first / kSplit;
+      float* total = part_at(pair, first_split);
       Partial* totals = partials_of(total);
       for (std::int64_t query = 0; query < tile.rows * group_; ++query) {
-        for (std::int64_t split = 1; split * kSplit < tile.positions; ++split) {
+        for (std::int64_t split = first_split + 1; split * kSplit < tile.positions; ++split) {
           float* part = part_at(pair, split);
           if (partials_of(part)[query].sum == 0) continue;
           merge(kernels_, totals[query], total + query * width_, partials_of(part)[query], part + query * width_,
