@@ -184,8 +184,9 @@ std::string answer_role(const ChatPrompt& chat, const ApiOptions& options) {
 AnswerFormat answer_format(const GenerationRequest& request, const Service& service, const ApiOptions& options) {
   AnswerFormat format;
   format.kind = request.kind;
-  static_cast<AnswerFrame&>(format) =
-      answer_frame(request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", request, service);
+  const std::string_view prefix = request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-";
+  static_cast<AnswerFrame&>(format) = answer_frame(prefix, request, service);
+  if (!request.request_id.empty()) format.id = fmt::format("{}{}", prefix, request.request_id);
   if (request.kind == ApiKind::kChat) format.role = answer_role(request.chat, options);
   format.include_usage = request.include_usage || (request.stream && options.force_include_usage);
   format.continuous_usage = request.continuous_usage;
@@ -233,10 +234,11 @@ ApiResult<engine::Request> prepare_chat(GenerationRequest& request, const Served
   return preparation.engine_request(std::move(ids));
 }
 
-ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
+ApiResult<PreparedRequest> prepare_generation(ApiKind kind, const ApiCall& call, const Service& service,
                                               const ServedModel& model, const ApiOptions& options) {
-  OCTET_TRY(Json parsed, parse_body(body));
+  OCTET_TRY(Json parsed, parse_body(call.body));
   OCTET_TRY(GenerationRequest request, parse_generation_request(kind, std::move(parsed), model.replica->generation));
+  if (!call.client_id.empty()) request.request_id = call.client_id;
   OCTET_TRY_VOID(check_model(request.model, service));
   const Preparation preparation(model, request);
   OCTET_TRY_VOID(preparation.check());

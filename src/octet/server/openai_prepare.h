@@ -26,8 +26,13 @@ struct ApiOptions {
   bool engine_metrics = true;  // /metrics tells the engine's figures
 };
 
+struct ApiCall {
+  std::string_view body;
+  std::string_view client_id;  // X-Request-Id, if the client sent one
+};
+
 // Takes the time that tokenizing takes. `service` gives the names, `model` the rest.
-ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
+ApiResult<PreparedRequest> prepare_generation(ApiKind kind, const ApiCall& call, const Service& service,
                                               const ServedModel& model, const ApiOptions& options);
 
 // The parts of which other APIs make their requests; an API of theirs is a chat inside.

@@ -6,6 +6,7 @@
 
 #include "octet/server/json_fields.h"
 #include "octet/server/openai_sampling.h"
+#include "octet/server/request_id.h"
 
 namespace octet::server {
 namespace {
@@ -155,9 +156,11 @@ void parse_common(JsonFields& fields, const formats::GenerationDefaults& default
   if (request.cache_salt && request.cache_salt->empty()) {
     fields.fail_value("cache_salt", "cache_salt must not be empty");
   }
-  // Fields whose values change nothing here, but whose type is still checked.
-  fields.string("user");
-  fields.string("request_id");
+  request.request_id = fields.string("request_id").value_or("");
+  if (fields.find("request_id") != nullptr && !is_request_id(request.request_id)) {
+    fields.fail_value("request_id", "request_id must be 1 to 256 visible ASCII characters");
+  }
+  fields.string("user");  // changes nothing here, but its type is checked
 }
 
 void parse_chat(JsonFields& fields, GenerationRequest& request) {
