@@ -21,13 +21,13 @@ constexpr std::size_t kMaxQueuedBytes = std::size_t{512} << 20;
 
 HttpResponse json_response(const Json& body) { return {200, "application/json", dump_json(body), {}}; }
 
-Json model_card(const std::string& name, const Service& service, const ServedModel& model) {
+Json model_card(const std::string& name, const Service& service, const ServedModel& model, const std::string& root) {
   Json card;
   card["id"] = name;
   card["object"] = "model";
   card["created"] = service.created();
   card["owned_by"] = "octet";
-  card["root"] = service.names().front();
+  card["root"] = root.empty() ? service.names().front() : root;
   card["parent"] = nullptr;
   card["max_model_len"] = model.replica->max_model_len;
   card["permission"] = Json::array();
@@ -150,7 +150,8 @@ HttpResponse OpenAiApi::State::models() {
   Json body;
   body["object"] = "list";
   body["data"] = Json::array();
-  for (const std::string& name : service.names()) body["data"].push_back(model_card(name, service, **model));
+  for (const std::string& name : service.names())
+    body["data"].push_back(model_card(name, service, **model, options.root));
   return json_response(body);
 }
 
@@ -158,7 +159,7 @@ HttpResponse OpenAiApi::State::one_model(std::string_view name) {
   auto model = service.available();
   if (!model) return error_response(model.error());
   if (!service.serves(name)) return error_response(model_not_found(name, service.names_text()));
-  return json_response(model_card(std::string(name), service, **model));
+  return json_response(model_card(std::string(name), service, **model, options.root));
 }
 
 HttpResponse OpenAiApi::State::tokenizer_info() {

@@ -12,6 +12,7 @@
 namespace octet::server {
 
 struct ApiOptions {
+  std::string root;                    // MODEL as the operator gave it; empty: the first name
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
   bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
