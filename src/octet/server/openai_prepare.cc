@@ -119,12 +119,14 @@ class Preparation {
  private:
   ApiResult<> check_logprobs(std::int32_t& wanted, const std::string& param) const {
     const std::int32_t most = replica_.engine->config().max_logprobs;
-    if (wanted == std::numeric_limits<std::int32_t>::max() && most >= replica_.engine->config().vocabulary_size) {
+    const bool all = wanted == std::numeric_limits<std::int32_t>::max();
+    if (all && most >= replica_.engine->config().vocabulary_size) {
       wanted = most;  // all were asked for
     }
     if (wanted <= most) return {};
     return std::unexpected(
-        bad_value(param, fmt::format("{}: at most {} tokens are told here (--max-logprobs)", param, most)));
+        bad_value(param, fmt::format("{}: {} tokens are asked for, at most {} are told here (--max-logprobs)", param,
+                                     all ? "all" : std::to_string(wanted), most)));
   }
 
   // A word may stand at the start of a text or behind a space: both ways of spelling it are forbidden.

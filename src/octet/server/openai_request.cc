@@ -74,7 +74,8 @@ void check_tool_choice(JsonFields& fields, const Json& tools) {
   const Json* choice = fields.find("tool_choice");
   const bool has_tools = tools.is_array();
   if (choice == nullptr) {
-    if (has_tools) fields.fail_value({}, not_built("tools with tool_choice auto; tool_choice none renders them"));
+    if (has_tools)
+      fields.fail_value({}, not_built("tool_choice auto, the default with tools,") + "; none renders the tools");
     return;
   }
   if (*choice == "none") return;
@@ -118,7 +119,7 @@ void parse_lengths(JsonFields& fields, GenerationRequest& request) {
   if (choices < 1 || choices > kMaxChoices) {
     fields.fail_value({}, fmt::format("n must be between 1 and {}, got {}", kMaxChoices, choices));
   } else if (choices > 1 && request.sampling.temperature == 0) {
-    fields.fail_value({}, "n must be 1 with temperature 0: all choices would be the same");
+    fields.fail_value({}, fmt::format("n must be 1 with temperature 0, got {}: all would be the same", choices));
   } else {
     request.choices = static_cast<std::int32_t>(choices);
   }
