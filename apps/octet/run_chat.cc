@@ -85,7 +85,7 @@ std::string Chat::body(const std::string& text) const {
 Result<ReplyReport> Chat::ask(const std::string& text, const std::function<void(std::string_view)>& show,
                               const std::function<bool()>& interrupted) {
   const auto kind = has_template() ? server::ApiKind::kChat : server::ApiKind::kCompletion;
-  auto prepared = server::prepare_generation(kind, body(text), served_->service, *served_->model, {});
+  auto prepared = server::prepare_generation(kind, {.body = body(text)}, served_->service, *served_->model, {});
   if (!prepared) return fail(ErrorCode::kInvalid, "{}", prepared.error().message);
   engine::Request request = std::move(prepared->requests.front());
   const auto mailbox = std::make_shared<Mailbox>();

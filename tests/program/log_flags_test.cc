@@ -61,10 +61,15 @@ TEST(LogFlags, ALinePerRequestByDefault) {
 }
 
 TEST(LogFlags, Json) {
-  std::istringstream lines(said({"--log-format", "json", "--disable-access-log-for-endpoints", "/v1/models,/other"}));
-  int requests = 0, others = 0;
+  std::istringstream lines(
+      said({"--log-format", "json", "--disable-access-log-for-endpoints", "/v1/models,/other", "--trust-remote-code"}));
+  int requests = 0, others = 0, notes = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("{\"time\"")) continue;  // what is printed for the user
+    notes += line.contains("--trust-remote-code has no effect here");
+    if (!line.starts_with("{\"time\"")) {  // what is printed for the user
+      EXPECT_FALSE(line.contains("--trust-remote-code")) << line;
+      continue;
+    }
     const auto parsed = parse_json(line);
     ASSERT_TRUE(parsed.has_value()) << line;
     const bool request = parsed->contains("event");
@@ -76,6 +81,7 @@ TEST(LogFlags, Json) {
   }
   EXPECT_EQ(requests, 1);
   EXPECT_GE(others, 3);
+  EXPECT_EQ(notes, 1);
 }
 
 TEST(LogFlags, Silence) {

@@ -26,6 +26,16 @@ Json fingerprint(FingerprintOptions::Mode mode, std::optional<std::string> value
   return chat["system_fingerprint"];
 }
 
+// Clients such as vLLM's benchmark take the tokenizer that root names.
+TEST(Models, RootIsTheModelAsTheOperatorGaveIt) {
+  TestServerOptions options;
+  options.api.root = "ORG/NAME";
+  TestServer server(std::move(options));
+  const Json card = server.get("/v1/models").json()["data"][0];
+  EXPECT_EQ(card["root"], "ORG/NAME");
+  EXPECT_EQ(server.get("/v1/models/" + card["id"].get<std::string>()).json(), card);
+}
+
 TEST(FingerprintMode, TellsWhatTheOperatorWants) {
   using Mode = FingerprintOptions::Mode;
   const std::string full = fingerprint(Mode::kFull), hash = fingerprint(Mode::kHash);

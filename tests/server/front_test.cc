@@ -253,6 +253,30 @@ TEST(RequestIds, AreEchoedOrMade) {
   EXPECT_EQ(client.read_head().header("x-request-id"), "mine-3");
 }
 
+// Their answers' ids end with them, as vLLM's do, so that clients find a request in the server's log.
+TEST(RequestIds, NameTheAnswer) {
+  TestServer server;
+  const auto id_of = [&](std::string_view target, std::string_view headers, std::string_view body) {
+    return ask(server, "POST", target, headers, body).json()["id"].get<std::string>();
+  };
+  constexpr std::string_view kText = R"({"prompt":"a","max_tokens":1})";
+  constexpr std::string_view kNamed = R"({"prompt":"a","max_tokens":1,"request_id":"field-1"})";
+  constexpr std::string_view kChat =
+      R"({"messages":[{"role":"user","content":"a"}],"max_tokens":1,"request_id":"field-2"})";
+  EXPECT_EQ(id_of("/v1/completions", "X-Request-Id: mine-1\r\n", kText), "cmpl-mine-1");
+  EXPECT_EQ(id_of("/v1/completions", "", kNamed), "cmpl-field-1");
+  EXPECT_EQ(id_of("/v1/chat/completions", "", kChat), "chatcmpl-field-2");
+  EXPECT_EQ(id_of("/v1/chat/completions", "X-Request-Id: mine-2\r\n", kChat), "chatcmpl-mine-2");
+  EXPECT_EQ(id_of("/v1/completions", "X-Request-Id: a b\r\n", kNamed), "cmpl-field-1");
+  EXPECT_NE(id_of("/v1/completions", "", kText), id_of("/v1/completions", "", kText));
+  for (const std::string_view wrong : {"\"\"", "\"a b\"", "\"a\\n\"", "\"\u00e9\""}) {
+    const HttpReply reply =
+        ask(server, "POST", "/v1/completions", {}, fmt::format(R"({{"prompt":"a","request_id":{}}})", wrong));
+    EXPECT_EQ(reply.status, 400) << wrong;
+    EXPECT_EQ(reply.json()["error"]["param"], "request_id") << wrong;
+  }
+}
+
 // Requests that are refused before they are read whole, and the statuses of these answers.
 const std::pair<std::string, int> kUnreadable[] = {
     {"POST /v1/completions HTTP/1.1\r\nOrigin: https://a.example\r\nX-Request-Id: mine-4\r\nContent-Length: "

@@ -117,6 +117,10 @@ TEST(Str06, NoneOneAndTooMany) {
   EXPECT_EQ(chat(server, R"(,"logprobs":true,"top_logprobs":0,"max_tokens":2)")["choices"][0]["logprobs"]["content"],
             bare);
   EXPECT_EQ(chat(server, R"(,"logprobs":true,"top_logprobs":21)", 400)["error"]["param"], "logprobs");
+  EXPECT_EQ(chat(server, R"(,"logprobs":true,"top_logprobs":21)", 400)["error"]["message"],
+            "logprobs: 21 tokens are asked for, at most 20 are told here (--max-logprobs)");
+  EXPECT_EQ(chat(server, R"(,"logprobs":true,"top_logprobs":-1)", 400)["error"]["message"],
+            "logprobs: all tokens are asked for, at most 20 are told here (--max-logprobs)");
   EXPECT_EQ(chat(server, R"(,"logprobs":false,"top_logprobs":3)", 400)["error"]["param"], "top_logprobs");
   EXPECT_EQ(chat(server, R"(,"prompt_logprobs":1,"stream":true)", 400)["error"]["param"], "prompt_logprobs");
 }

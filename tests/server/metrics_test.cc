@@ -20,6 +20,7 @@ using octet::testing::MetricText;
 using octet::testing::parse_metrics;
 using octet::testing::TestServer;
 using octet::testing::TestServerOptions;
+using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
 std::filesystem::path repository() { return std::filesystem::path(OCTET_TEST_DATA).parent_path().parent_path(); }
@@ -60,10 +61,7 @@ TEST(Metrics, NamesLabelsAndBucketsOfVllm) {
     std::set<std::string> wanted;
     for (const std::string& label : split(fields[2], ',')) wanted.insert(label);
     if (fields[1] == "histogram") {
-      std::vector<double> bounds, recorded;
-      for (const std::string& bound : metrics.bounds(fields[0])) bounds.push_back(std::strtod(bound.c_str(), nullptr));
-      for (const std::string& bound : split(fields[3], ' ')) recorded.push_back(std::strtod(bound.c_str(), nullptr));
-      EXPECT_THAT(bounds, ElementsAreArray(recorded));
+      EXPECT_THAT(metrics.bounds(fields[0]), ElementsAreArray(split(fields[3], ' ')));
       wanted.insert("le");
     }
     const std::string name = fields[1] == "histogram" ? fields[0] + "_bucket" : fields[0];
@@ -113,10 +111,19 @@ TEST(CustomHistogramBuckets, ReplaceThoseOfAFamily) {
   expect({"vllm:iteration_tokens_total"}, {1.5});
   expect({"vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds"}, {100});
   EXPECT_EQ(metrics.bounds("vllm:time_to_first_token_seconds"), usual);
-  EXPECT_EQ(metrics.value("vllm:request_prompt_tokens_bucket", {{"le", "3"}}), 1);
-  EXPECT_EQ(metrics.value("vllm:request_generation_tokens_bucket", {{"le", "3"}}), 0);
-  EXPECT_EQ(metrics.value("vllm:request_generation_tokens_bucket", {{"le", "4"}}), 1);
-  EXPECT_EQ(metrics.value("vllm:e2e_request_latency_seconds_bucket", {{"le", "4096"}}), 1);
+  EXPECT_EQ(metrics.value("vllm:request_prompt_tokens_bucket", {{"le", "3.0"}}), 1);
+  EXPECT_EQ(metrics.value("vllm:request_generation_tokens_bucket", {{"le", "3.0"}}), 0);
+  EXPECT_EQ(metrics.value("vllm:request_generation_tokens_bucket", {{"le", "4.0"}}), 1);
+  EXPECT_EQ(metrics.value("vllm:e2e_request_latency_seconds_bucket", {{"le", "4096.0"}}), 1);
+}
+
+// As Python's client writes them; dashboards and alerts find a bucket by this text.
+TEST(CustomHistogramBuckets, BoundsAreWrittenAsVllmWritesThem) {
+  TestServerOptions options;
+  options.histogram_buckets.request_tokens = {0.5, 1, 20, 100'000, 1'000'000, 1'250'000};
+  TestServer server(std::move(options));
+  EXPECT_THAT(metrics_of(server).bounds("vllm:request_prompt_tokens"),
+              ElementsAre("0.5", "1.0", "20.0", "100000.0", "1e+06", "1.25e+06", "+Inf"));
 }
 
 TEST(Metrics, ValuesOfKnownRequests) {
@@ -145,8 +152,8 @@ TEST(Metrics, ValuesOfKnownRequests) {
   expect("vllm:request_success_total", 0, {{"finished_reason", "abort"}});
   expect("vllm:request_prompt_tokens_count", 4);
   expect("vllm:request_prompt_tokens_sum", 160);
-  expect("vllm:request_prompt_tokens_bucket", 0, {{"le", "20"}});
-  expect("vllm:request_prompt_tokens_bucket", 4, {{"le", "50"}});
+  expect("vllm:request_prompt_tokens_bucket", 0, {{"le", "20.0"}});
+  expect("vllm:request_prompt_tokens_bucket", 4, {{"le", "50.0"}});
   expect("vllm:request_generation_tokens_sum", 12);
   expect("vllm:request_max_num_generation_tokens_count", 3);
   expect("vllm:request_max_num_generation_tokens_sum", 4 + 4 + 2);

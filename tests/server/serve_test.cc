@@ -103,6 +103,13 @@ TEST(Serve, ServesAndPrintsACommandThatWorks) {
   EXPECT_EQ(process.wait(), std::optional(0));
 }
 
+TEST(Serve, ExampleSpeaksTlsOnAUnixSocketThatDoes) {
+  const engine::Replica replica;
+  EXPECT_TRUE(
+      example_curl("unix:/a b", "m", replica, true).starts_with("curl --unix-socket '/a b' https://localhost/"));
+  EXPECT_TRUE(example_curl("unix:/a b", "m", replica).starts_with("curl --unix-socket '/a b' http://localhost/"));
+}
+
 TEST(Serve, ExampleQuotesForTheShell) {
   engine::Replica replica;
   const std::string curl = example_curl("http://[::1]:80", "it's", replica);

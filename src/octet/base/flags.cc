@@ -348,7 +348,7 @@ Result<> FlagTable::parse(std::span<const std::string> arguments) {
   return {};
 }
 
-std::optional<int> parse_command(FlagTable& table, int argc, char** argv) {
+std::optional<int> parse_command(FlagTable& table, int argc, char** argv, const std::function<Result<>()>& start_log) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (auto result = table.parse(arguments); !result) {
     fmt::print(stderr, "{}: {}\nTry {} --help\n", table.command(), result.error().message, table.command());
@@ -357,6 +357,12 @@ std::optional<int> parse_command(FlagTable& table, int argc, char** argv) {
   if (table.wants_help()) {
     fmt::print("{}", table.help());
     return 0;
+  }
+  if (start_log) {
+    if (auto started = start_log(); !started) {
+      fmt::print(stderr, "{}: {}\n", table.command(), started.error().message);
+      return 2;
+    }
   }
   for (const auto& note : table.notes()) log_info("{}", note);
   return std::nullopt;

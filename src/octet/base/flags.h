@@ -1,6 +1,7 @@
 // One table of flags makes the command line, --help, the documentation and the configuration file.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -102,9 +103,11 @@ class FlagTable {
   bool wants_help_ = false, wants_all_ = false;
 };
 
-// What a command does with its table: parses argv (argv[0] is the command's own name), prints help or an error, logs
-// the notes. A value is the exit status with which the command ends at once: 0 after help, 2 after an error.
-std::optional<int> parse_command(FlagTable& table, int argc, char** argv);
+// What a command does with its table: parses argv (argv[0] is the command's own name), prints help or an error, calls
+// start_log, logs the notes. A value is the exit status with which the command ends at once: 0 after help, 2 after an
+// error.
+std::optional<int> parse_command(FlagTable& table, int argc, char** argv,
+                                 const std::function<Result<>()>& start_log = {});
 
 // "2", "1k" (1,000), "1K" (1,024), "25.6k", m/M, g/G, t/T; an error where it is no such number, not whole, or beyond
 // 2^63.

@@ -1,33 +1,13 @@
 #include "octet/server/front.h"
 
-#include <openssl/rand.h>
-
-#include <algorithm>
-
-#include "octet/base/check.h"
 #include "octet/server/api_error.h"
 #include "octet/server/chat_page.h"
+#include "octet/server/request_id.h"
 
 namespace octet::server {
 namespace {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
-
-constexpr std::size_t kMaxRequestIdBytes = 256;
-constexpr const char* kRequestIdHeader = "x-request-id";
-
-bool is_request_id(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxRequestIdBytes &&
-         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
-}
-
-std::string new_request_id() {
-  unsigned char bytes[16];
-  OCTET_CHECK(::RAND_bytes(bytes, sizeof bytes) == 1);
-  std::string id;
-  for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
-  return id;
-}
 
 ApiError unauthorized() {
   return http_error(401, "this server asks for a key: send the header \"Authorization: Bearer KEY\"");
@@ -95,13 +75,10 @@ bool Front::is_open(std::string_view path) const {
   return path == "/health" || path == "/ready" || path == "/ping" || path == "/version";
 }
 
-void Front::settle_request_id(HttpRequest& request, Headers& headers) const {
+void Front::settle_request_id(const HttpRequest& request, Headers& headers) const {
   if (!options_.request_ids) return;
-  if (!is_request_id(request.header(kRequestIdHeader))) {
-    std::erase_if(request.headers, [](const auto& header) { return header.first == kRequestIdHeader; });
-    request.headers.emplace_back(kRequestIdHeader, new_request_id());
-  }
-  headers.emplace_back("X-Request-Id", request.header(kRequestIdHeader));
+  std::string id = client_request_id(request);
+  headers.emplace_back("X-Request-Id", id.empty() ? new_request_id() : std::move(id));
 }
 
 HttpResponse Front::refuse(HttpRequest&& begun, const ApiError& error) const {

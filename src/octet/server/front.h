@@ -34,7 +34,7 @@ class Front final : public RequestReceiver {
   class TrackedReply;
   bool is_open(std::string_view path) const;
   // Gives a request without a good id one, where ids are asked for.
-  void settle_request_id(HttpRequest& request, std::vector<std::pair<std::string, std::string>>& headers) const;
+  void settle_request_id(const HttpRequest& request, std::vector<std::pair<std::string, std::string>>& headers) const;
   Answer decorate(Answer&& answer, std::vector<std::pair<std::string, std::string>> headers) const;
 
   const Router& router_;

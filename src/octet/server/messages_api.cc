@@ -170,9 +170,9 @@ ApiResult<GenerationRequest> read_request(std::string_view body, const Service& 
 
 }  // namespace
 
-ApiResult<PreparedRequest> prepare_message(std::string_view body, const Service& service, const ServedModel& model,
+ApiResult<PreparedRequest> prepare_message(const ApiCall& call, const Service& service, const ServedModel& model,
                                            const ApiOptions& options) {
-  OCTET_TRY(GenerationRequest request, read_request(body, service, model));
+  OCTET_TRY(GenerationRequest request, read_request(call.body, service, model));
   if (!request.max_tokens) return std::unexpected(bad_form("max_tokens", "max_tokens: expected a whole number"));
   PreparedRequest out;
   OCTET_TRY(engine::Request prepared, prepare_chat(request, model, options.templates));

@@ -9,7 +9,7 @@
 namespace octet::server {
 
 // As prepare_generation(); which value is refused how is listed in docs/api.md.
-ApiResult<PreparedRequest> prepare_message(std::string_view body, const Service& service, const ServedModel& model,
+ApiResult<PreparedRequest> prepare_message(const ApiCall& call, const Service& service, const ServedModel& model,
                                            const ApiOptions& options);
 
 // {"input_tokens": N} for a body as above, max_tokens aside. Takes the time that tokenizing takes.

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 #include "octet/base/log.h"
 
@@ -20,6 +21,30 @@ using Labels = std::vector<ClientMetric::Label>;
 constexpr std::int32_t kDefaultBlockSize = 16;
 
 double number(auto value) { return static_cast<double>(value); }
+
+// The digits of a whole number as Prometheus' clients for Go and Python write it as a bound: 5.0, 1e+06.
+std::string whole_bound(std::string_view digits) {
+  if (digits.size() <= 6) return fmt::format("{}.0", digits);
+  std::string mantissa = fmt::format("{}.{}", digits[0], digits.substr(1));
+  mantissa.erase(mantissa.find_last_not_of('0') + 1);
+  if (mantissa.back() == '.') mantissa.pop_back();
+  return fmt::format("{}e+{:02}", mantissa, digits.size() - 1);
+}
+
+// The serializer writes whole bounds as le="5". Series are found by that text, so it must be vLLM's, le="5.0".
+std::string with_whole_bounds(std::string_view text) {
+  constexpr std::string_view kBound = ",le=\"";
+  std::string out;
+  for (std::size_t at; (at = text.find(kBound)) != text.npos;) {
+    at += kBound.size();
+    out += text.substr(0, at);
+    text.remove_prefix(at);
+    const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
+    text.remove_prefix(digits.size());
+    out += !digits.empty() && text.starts_with('"') ? whole_bound(digits) : digits;
+  }
+  return out.append(text);
+}
 
 class Families {
  public:
@@ -63,7 +88,7 @@ class Families {
   std::string text() const {
     std::ostringstream out;
     prometheus::TextSerializer().Serialize(out, families_);
-    return out.str();
+    return with_whole_bounds(out.str());
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "octet/base/log.h"
 #include "octet/server/messages_api.h"
 #include "octet/server/metrics.h"
+#include "octet/server/request_id.h"
 #include "octet/server/responses_api.h"
 #include "octet/server/tokenize_api.h"
 #include "octet/server/work_reply.h"
@@ -20,13 +21,13 @@ constexpr std::size_t kMaxQueuedBytes = std::size_t{512} << 20;
 
 HttpResponse json_response(const Json& body) { return {200, "application/json", dump_json(body), {}}; }
 
-Json model_card(const std::string& name, const Service& service, const ServedModel& model) {
+Json model_card(const std::string& name, const Service& service, const ServedModel& model, const std::string& root) {
   Json card;
   card["id"] = name;
   card["object"] = "model";
   card["created"] = service.created();
   card["owned_by"] = "octet";
-  card["root"] = service.names().front();
+  card["root"] = root.empty() ? service.names().front() : root;
   card["parent"] = nullptr;
   card["max_model_len"] = model.replica->max_model_len;
   card["permission"] = Json::array();
@@ -34,9 +35,9 @@ Json model_card(const std::string& name, const Service& service, const ServedMod
 }
 
 template <ApiKind kKind>
-ApiResult<PreparedRequest> prepare_kind(std::string_view body, const Service& service, const ServedModel& model,
+ApiResult<PreparedRequest> prepare_kind(const ApiCall& call, const Service& service, const ServedModel& model,
                                         const ApiOptions& options) {
-  return prepare_generation(kKind, body, service, model, options);
+  return prepare_generation(kKind, call, service, model, options);
 }
 
 }  // namespace
@@ -46,11 +47,10 @@ struct OpenAiApi::State {
       : service(the_service), options(the_options), workers(options.workers, kMaxQueuedJobs) {}
 
   // Bodies to requests for the engine.
-  using Prepare = ApiResult<PreparedRequest> (*)(std::string_view body, const Service& service,
-                                                 const ServedModel& model, const ApiOptions& options);
+  using Prepare = ApiResult<PreparedRequest> (*)(const ApiCall& call, const Service& service, const ServedModel& model,
+                                                 const ApiOptions& options);
   RequestHandler generator(Prepare prepare, ErrorForm error_form = error_response);
-  void start(Prepare prepare, const std::string& body, const std::shared_ptr<ServedModel>& model,
-             GenerationReply& reply);
+  void start(Prepare prepare, const ApiCall& call, const std::shared_ptr<ServedModel>& model, GenerationReply& reply);
   // Bodies to answers, without the engine.
   using BodyHandler = ApiResult<std::string> (State::*)(std::string_view body, const ServedModel& model) const;
   RequestHandler on_worker(BodyHandler handler, ErrorForm error_form = error_response);
@@ -81,9 +81,11 @@ RequestHandler OpenAiApi::State::generator(Prepare prepare, ErrorForm error_form
     auto model = service.admit();
     if (!model) return error_form(model.error());
     auto reply = std::make_shared<GenerationReply>(waker, error_form, options.log, options.stream);
-    const bool queued = post(std::move(request.body), [this, prepare, reply, model = *model](const std::string& body) {
-      start(prepare, body, model, *reply);
-    });
+    const auto job = [this, prepare, reply, model = *model,
+                      client_id = client_request_id(request)](const std::string& body) {
+      start(prepare, {.body = body, .client_id = client_id}, model, *reply);
+    };
+    const bool queued = post(std::move(request.body), job);
     if (!queued) return error_form(queue_full("too many requests wait to be read"));
     return reply;
   };
@@ -124,11 +126,11 @@ RequestHandler OpenAiApi::State::on_worker(BodyHandler handler, ErrorForm error_
   };
 }
 
-void OpenAiApi::State::start(Prepare prepare, const std::string& body, const std::shared_ptr<ServedModel>& model,
+void OpenAiApi::State::start(Prepare prepare, const ApiCall& call, const std::shared_ptr<ServedModel>& model,
                              GenerationReply& reply) {
   if (reply.abandoned()) return;
   try {
-    auto prepared = prepare(body, service, *model, options);
+    auto prepared = prepare(call, service, *model, options);
     if (!prepared) {
       reply.fail(prepared.error());
     } else if (!reply.abandoned()) {
@@ -148,7 +150,8 @@ HttpResponse OpenAiApi::State::models() {
   Json body;
   body["object"] = "list";
   body["data"] = Json::array();
-  for (const std::string& name : service.names()) body["data"].push_back(model_card(name, service, **model));
+  for (const std::string& name : service.names())
+    body["data"].push_back(model_card(name, service, **model, options.root));
   return json_response(body);
 }
 
@@ -156,7 +159,7 @@ HttpResponse OpenAiApi::State::one_model(std::string_view name) {
   auto model = service.available();
   if (!model) return error_response(model.error());
   if (!service.serves(name)) return error_response(model_not_found(name, service.names_text()));
-  return json_response(model_card(std::string(name), service, **model));
+  return json_response(model_card(std::string(name), service, **model, options.root));
 }
 
 HttpResponse OpenAiApi::State::tokenizer_info() {

@@ -119,12 +119,14 @@ class Preparation {
  private:
   ApiResult<> check_logprobs(std::int32_t& wanted, const std::string& param) const {
     const std::int32_t most = replica_.engine->config().max_logprobs;
-    if (wanted == std::numeric_limits<std::int32_t>::max() && most >= replica_.engine->config().vocabulary_size) {
+    const bool all = wanted == std::numeric_limits<std::int32_t>::max();
+    if (all && most >= replica_.engine->config().vocabulary_size) {
       wanted = most;  // all were asked for
     }
     if (wanted <= most) return {};
     return std::unexpected(
-        bad_value(param, fmt::format("{}: at most {} tokens are told here (--max-logprobs)", param, most)));
+        bad_value(param, fmt::format("{}: {} tokens are asked for, at most {} are told here (--max-logprobs)", param,
+                                     all ? "all" : std::to_string(wanted), most)));
   }
 
   // A word may stand at the start of a text or behind a space: both ways of spelling it are forbidden.
@@ -184,8 +186,9 @@ std::string answer_role(const ChatPrompt& chat, const ApiOptions& options) {
 AnswerFormat answer_format(const GenerationRequest& request, const Service& service, const ApiOptions& options) {
   AnswerFormat format;
   format.kind = request.kind;
-  static_cast<AnswerFrame&>(format) =
-      answer_frame(request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-", request, service);
+  const std::string_view prefix = request.kind == ApiKind::kChat ? "chatcmpl-" : "cmpl-";
+  static_cast<AnswerFrame&>(format) = answer_frame(prefix, request, service);
+  if (!request.request_id.empty()) format.id = fmt::format("{}{}", prefix, request.request_id);
   if (request.kind == ApiKind::kChat) format.role = answer_role(request.chat, options);
   format.include_usage = request.include_usage || (request.stream && options.force_include_usage);
   format.continuous_usage = request.continuous_usage;
@@ -233,10 +236,11 @@ ApiResult<engine::Request> prepare_chat(GenerationRequest& request, const Served
   return preparation.engine_request(std::move(ids));
 }
 
-ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
+ApiResult<PreparedRequest> prepare_generation(ApiKind kind, const ApiCall& call, const Service& service,
                                               const ServedModel& model, const ApiOptions& options) {
-  OCTET_TRY(Json parsed, parse_body(body));
+  OCTET_TRY(Json parsed, parse_body(call.body));
   OCTET_TRY(GenerationRequest request, parse_generation_request(kind, std::move(parsed), model.replica->generation));
+  if (!call.client_id.empty()) request.request_id = call.client_id;
   OCTET_TRY_VOID(check_model(request.model, service));
   const Preparation preparation(model, request);
   OCTET_TRY_VOID(preparation.check());

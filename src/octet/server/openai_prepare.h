@@ -12,6 +12,7 @@
 namespace octet::server {
 
 struct ApiOptions {
+  std::string root;                    // MODEL as the operator gave it; empty: the first name
   bool prompt_tokens_details = false;  // usage tells the cached tokens
   bool force_include_usage = false;    // streams end with usage, asked or not
   bool return_tokens_as_ids = false;   // log-probabilities call tokens by their ids
@@ -26,8 +27,13 @@ struct ApiOptions {
   bool engine_metrics = true;  // /metrics tells the engine's figures
 };
 
+struct ApiCall {
+  std::string_view body;
+  std::string_view client_id;  // X-Request-Id, if the client sent one
+};
+
 // Takes the time that tokenizing takes. `service` gives the names, `model` the rest.
-ApiResult<PreparedRequest> prepare_generation(ApiKind kind, std::string_view body, const Service& service,
+ApiResult<PreparedRequest> prepare_generation(ApiKind kind, const ApiCall& call, const Service& service,
                                               const ServedModel& model, const ApiOptions& options);
 
 // The parts of which other APIs make their requests; an API of theirs is a chat inside.

@@ -6,6 +6,7 @@
 
 #include "octet/server/json_fields.h"
 #include "octet/server/openai_sampling.h"
+#include "octet/server/request_id.h"
 
 namespace octet::server {
 namespace {
@@ -73,7 +74,8 @@ void check_tool_choice(JsonFields& fields, const Json& tools) {
   const Json* choice = fields.find("tool_choice");
   const bool has_tools = tools.is_array();
   if (choice == nullptr) {
-    if (has_tools) fields.fail_value({}, not_built("tools with tool_choice auto; tool_choice none renders them"));
+    if (has_tools)
+      fields.fail_value({}, not_built("tool_choice auto, the default with tools,") + "; none renders the tools");
     return;
   }
   if (*choice == "none") return;
@@ -117,7 +119,7 @@ void parse_lengths(JsonFields& fields, GenerationRequest& request) {
   if (choices < 1 || choices > kMaxChoices) {
     fields.fail_value({}, fmt::format("n must be between 1 and {}, got {}", kMaxChoices, choices));
   } else if (choices > 1 && request.sampling.temperature == 0) {
-    fields.fail_value({}, "n must be 1 with temperature 0: all choices would be the same");
+    fields.fail_value({}, fmt::format("n must be 1 with temperature 0, got {}: all would be the same", choices));
   } else {
     request.choices = static_cast<std::int32_t>(choices);
   }
@@ -155,9 +157,11 @@ void parse_common(JsonFields& fields, const formats::GenerationDefaults& default
   if (request.cache_salt && request.cache_salt->empty()) {
     fields.fail_value("cache_salt", "cache_salt must not be empty");
   }
-  // Fields whose values change nothing here, but whose type is still checked.
-  fields.string("user");
-  fields.string("request_id");
+  request.request_id = fields.string("request_id").value_or("");
+  if (fields.find("request_id") != nullptr && !is_request_id(request.request_id)) {
+    fields.fail_value("request_id", "request_id must be 1 to 256 visible ASCII characters");
+  }
+  fields.string("user");  // changes nothing here, but its type is checked
 }
 
 void parse_chat(JsonFields& fields, GenerationRequest& request) {

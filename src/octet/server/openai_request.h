@@ -31,6 +31,7 @@ struct GenerationRequest {
   std::int32_t choices = 1;
   std::int32_t priority = 0;
   std::optional<std::string> cache_salt;
+  std::string request_id;  // what the answer's id ends with; empty: drawn
   bool stream = false;
   bool include_usage = false;     // stream_options
   bool continuous_usage = false;  // usage with every chunk

@@ -183,9 +183,9 @@ ApiResult<ResponseRequest> parse_response_request(const Json& body, const format
 
 }  // namespace
 
-ApiResult<PreparedRequest> prepare_response(std::string_view body, const Service& service, const ServedModel& model,
+ApiResult<PreparedRequest> prepare_response(const ApiCall& call, const Service& service, const ServedModel& model,
                                             const ApiOptions& options) {
-  OCTET_TRY(const Json parsed, parse_body(body));
+  OCTET_TRY(const Json parsed, parse_body(call.body));
   OCTET_TRY(ResponseRequest request, parse_response_request(parsed, model.replica->generation));
   GenerationRequest& generation = request.generation;
   OCTET_TRY_VOID(check_model(generation.model, service));

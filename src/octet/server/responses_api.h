@@ -7,7 +7,7 @@
 namespace octet::server {
 
 // As prepare_generation(); which value is refused how is listed in docs/api.md.
-ApiResult<PreparedRequest> prepare_response(std::string_view body, const Service& service, const ServedModel& model,
+ApiResult<PreparedRequest> prepare_response(const ApiCall& call, const Service& service, const ServedModel& model,
                                             const ApiOptions& options);
 
 // The answer for every path below /v1/responses/.

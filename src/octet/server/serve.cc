@@ -152,7 +152,7 @@ void announce(const ServeOptions& options, const HttpServer& http, const Service
       static_cast<double>(replica.kv_bytes) / 1e6, replica.kv_tokens,
       static_cast<double>(replica.kv_tokens) / std::max(1, replica.max_model_len), replica.max_model_len);
   const std::string url = options.http.unix_path.empty() ? client_url(http.urls().front()) : http.urls().front();
-  std::string example = example_curl(url, service.names().front(), replica);
+  std::string example = example_curl(url, service.names().front(), replica, options.http.tls.has_value());
   if (!options.front.api_keys.empty()) example += " -H 'Authorization: Bearer KEY'";
   fmt::print("{}\n", example);
   if (options.front.chat_page && options.http.unix_path.empty()) fmt::print("chat page: {}/\n", url);
@@ -270,7 +270,7 @@ class Lifetime {
 
 }  // namespace
 
-std::string example_curl(const std::string& url, const std::string& name, const engine::Replica& replica) {
+std::string example_curl(const std::string& url, const std::string& name, const engine::Replica& replica, bool tls) {
   Json body;
   body["model"] = name;
   std::string path = "/v1/completions";
@@ -286,10 +286,10 @@ std::string example_curl(const std::string& url, const std::string& name, const 
   body["temperature"] = 0;
   body["max_tokens"] = 64;
   constexpr std::string_view kUnix = "unix:";
-  const std::string target =
-      url.starts_with(kUnix)
-          ? fmt::format("--unix-socket {} http://localhost{}", shell_quoted(url.substr(kUnix.size())), path)
-          : fmt::format("{}{}", url.find('[') == std::string::npos ? url : "-g " + url, path);
+  const std::string target = url.starts_with(kUnix)
+                                 ? fmt::format("--unix-socket {} http{}://localhost{}",
+                                               shell_quoted(url.substr(kUnix.size())), tls ? "s" : "", path)
+                                 : fmt::format("{}{}", url.find('[') == std::string::npos ? url : "-g " + url, path);
   return fmt::format("curl {} -H 'Content-Type: application/json' -d {}", target, shell_quoted(dump_json(body)));
 }
 

@@ -34,6 +34,8 @@ using ReplicaLoader = std::function<Result<std::unique_ptr<engine::Replica>>(con
 int serve(const ServeOptions& options, const ReplicaLoader& load = engine::load_replica);
 
 // A command line that asks the model something: a chat where there is a template, else token ids or text.
-std::string example_curl(const std::string& url, const std::string& name, const engine::Replica& replica);
+// tls: how to speak on a Unix socket, whose url does not tell.
+std::string example_curl(const std::string& url, const std::string& name, const engine::Replica& replica,
+                         bool tls = false);
 
 }  // namespace octet::server
