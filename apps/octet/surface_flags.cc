@@ -19,7 +19,15 @@ Result<std::vector<std::string>> parse_list(std::string_view flag, const std::st
     return fail(ErrorCode::kInvalid, R"({} {}: expected a JSON list of strings, as in '["https://example.org"]')", flag,
                 text);
   }
-  return json->get<std::vector<std::string>>();
+  auto list = json->get<std::vector<std::string>>();
+  // These are sent as header fields, which a line end would end.
+  const auto is_plain = [](const std::string& value) {
+    return !value.empty() && std::ranges::all_of(value, [](char c) { return c > ' ' && c < 0x7f; });
+  };
+  if (!std::ranges::all_of(list, is_plain)) {
+    return fail(ErrorCode::kInvalid, "{} {}: expected strings of visible ASCII characters without spaces", flag, text);
+  }
+  return list;
 }
 
 // VLLM_API_KEY counts where the flag is not given. A key that could not be sent, or is empty, is a mistake: without a

@@ -144,6 +144,9 @@ TEST(SurfaceFlags, ValuesThatAreNoneNameTheFlag) {
   expect_refusal({"--allowed-origins", "*"}, 2, AllOf(HasSubstr("--allowed-origins *"), HasSubstr("JSON list")));
   expect_refusal({"--allowed-methods", "[1]"}, 2, HasSubstr("--allowed-methods [1]"));
   expect_refusal({"--allowed-headers", "{}"}, 2, HasSubstr("--allowed-headers {}"));
+  expect_refusal({"--allowed-methods", R"(["GET\r\nX-Other: 1"])"}, 2,
+                 AllOf(HasSubstr("--allowed-methods"), HasSubstr("visible ASCII")));
+  expect_refusal({"--allowed-headers", R"(["x-a", ""])"}, 2, HasSubstr("visible ASCII"));
   expect_refusal({"--root-path", "a b"}, 2, HasSubstr("--root-path"));
   expect_refusal({"--ssl-keyfile", "key.pem"}, 2, AllOf(HasSubstr("--ssl-keyfile"), HasSubstr("--ssl-certfile")));
   expect_refusal({"--ssl-certfile", "none.pem"}, 1, AllOf(HasSubstr("--ssl-certfile"), HasSubstr("none.pem")));

@@ -195,5 +195,27 @@ TEST(ChatTemplate, LayoutIsBounded) {
   }
 }
 
+// Texts for which a search that compares at every place would take minutes.
+TEST(ChatTemplate, SearchesAreLinearOrEnd) {
+  const std::string head = "{% set t = 'a' * 4000000 %}{% set w = 'a' * 2000000 ~ 'b' %}";
+  for (const char* search : {"t.find(w)", "t.count(w) - 1", "t.split(w) | length - 2", "t.partition(w)[2] | length - 1",
+                             "(w in t) | int - 1", "(t.replace(w, '') == t) | int - 2"}) {
+    const auto rendered = parsed(head + "{{ " + search + " }}").render(chat(""));
+    ASSERT_TRUE(rendered) << search << rendered.error().message;
+    EXPECT_EQ(rendered->text, "-1") << search;
+  }
+  for (const char* search : {"t.rfind(w)", "t.rsplit(w) | length", "t.rpartition(w) | length"}) {
+    const auto rendered = parsed(head + "{{ " + search + " }}").render(chat(""));
+    ASSERT_FALSE(rendered) << search;
+    EXPECT_EQ(rendered.error().code, ErrorCode::kExhausted) << search;
+  }
+  const auto small = parsed(
+                         "{{ 'abcab'.find('ab', 1) }} {{ 'abc'.find('', 3) }} {{ 'abc'.find('c', 4) }} "
+                         "{{ 'abcab'.rfind('ab') }} {{ 'a-b-c'.rsplit('-', 1) | join('|') }}")
+                         .render(chat(""));
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_EQ(small->text, "3 3 -1 3 a-b|c");
+}
+
 }  // namespace
 }  // namespace octet::text

@@ -151,5 +151,13 @@ TEST(TemplateForm, HostileTemplatesEndAndChangeNothing) {
   }
 }
 
+// The chats without calls come first; a template that takes too long for these is not asked for the others.
+TEST(TemplateForm, ProbesEndWithATemplateThatTakesTooLong) {
+  const std::string calls = "{% if messages | length > 1 %}{{ messages[1].tool_calls | tojson }}{% endif %}";
+  EXPECT_TRUE(form_of(calls).shows_calls);
+  const std::string endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}";
+  EXPECT_FALSE(form_of("{% if messages | length < 2 %}" + endless + "{% endif %}" + calls).shows_calls);
+}
+
 }  // namespace
 }  // namespace octet::text

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxQueuedJobs = 4096;
 constexpr std::size_t kMaxQueuedBytes = std::size_t{512} << 20;
+constexpr std::size_t kLongBody = std::size_t{256} << 10;  // about 0.1 s of tokenizing
 
 HttpResponse json_response(const Json& body) { return {200, "application/json", dump_json(body), {}}; }
 
@@ -95,10 +96,12 @@ template <typename Job>
 bool OpenAiApi::State::post(std::string body, Job job) {
   const std::size_t bytes = body.size();
   const bool room = queued_bytes.fetch_add(bytes) + bytes <= kMaxQueuedBytes;
-  const bool queued = room && workers.post([this, job = std::move(job), body = std::move(body)] {
+  const auto length = bytes > kLongBody ? WorkerPool::Length::kLong : WorkerPool::Length::kShort;
+  auto run = [this, job = std::move(job), body = std::move(body)] {
     job(body);
     queued_bytes -= body.size();
-  });
+  };
+  const bool queued = room && workers.post(std::move(run), length);
   if (queued) return true;
   queued_bytes -= bytes;
   service.count_full_queue();

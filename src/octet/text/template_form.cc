@@ -13,6 +13,9 @@ namespace {
 
 constexpr RenderLimits kProbeLimits{
     .max_steps = 500'000, .max_output_bytes = std::size_t{1} << 20, .max_memory_bytes = std::size_t{16} << 20};
+// Probes that pass these limits; beyond them the template is taken as one that renders nothing. It is probed dozens of
+// times, so that one made to take long would otherwise take that many times as long.
+constexpr int kMaxExhausted = 4;
 // Words that no template writes by itself.
 constexpr const char* kFirst = "octetprobeone";
 constexpr const char* kSecond = "octetprobetwo";
@@ -67,27 +70,29 @@ class Prober {
  private:
   Json user() const { return message("user", form_.user.text ? Json("Hi") : parts({"Hi"})); }
   Json call_chat() const { return Json::array({user(), call_, result_}); }
-  std::optional<std::string> render(const Json& messages, bool with_tools) const;
+  std::optional<std::string> render(const Json& messages, bool with_tools);
   // The best grade with tools and without them.
   template <typename Judge>
-  Grade grade(const Json& messages, const Judge& judge) const;
-  Grade grade_word(const Json& messages, const char* word) const;
+  Grade grade(const Json& messages, const Judge& judge);
+  Grade grade_word(const Json& messages, const char* word);
 
   Grade grade_arguments(const Json& arguments);
   void detect_calls();
   void detect_call_content();
   // The form of the content at messages[at].
-  ContentForm content_form(const Json& messages, std::size_t at) const;
-  bool knows_role(const std::string& role) const;
+  ContentForm content_form(const Json& messages, std::size_t at);
+  bool knows_role(const std::string& role);
 
   const ChatTemplate& chat_template_;
   const Json& variables_;
+  int exhausted_ = 0;
   TemplateForm form_;
   Json call_ = call_message("", Json::object());  // a call that the template renders
   Json result_ = tool_message("4");
 };
 
-std::optional<std::string> Prober::render(const Json& messages, bool with_tools) const {
+std::optional<std::string> Prober::render(const Json& messages, bool with_tools) {
+  if (exhausted_ >= kMaxExhausted) return std::nullopt;
   RenderInput input;
   input.messages = messages;
   input.variables = variables_;
@@ -103,12 +108,13 @@ std::optional<std::string> Prober::render(const Json& messages, bool with_tools)
     input.tools = Json::array({{{"type", "function"}, {"function", function}}});
   }
   auto rendered = chat_template_.render(input, kProbeLimits);
-  if (!rendered) return std::nullopt;
-  return std::move(rendered->text);
+  if (rendered) return std::move(rendered->text);
+  if (rendered.error().code == ErrorCode::kExhausted) ++exhausted_;
+  return std::nullopt;
 }
 
 template <typename Judge>
-Grade Prober::grade(const Json& messages, const Judge& judge) const {
+Grade Prober::grade(const Json& messages, const Judge& judge) {
   Grade best = Grade::kFails;
   for (const bool with_tools : {false, true}) {
     const auto text = render(messages, with_tools);
@@ -118,7 +124,7 @@ Grade Prober::grade(const Json& messages, const Judge& judge) const {
   return best;
 }
 
-Grade Prober::grade_word(const Json& messages, const char* word) const {
+Grade Prober::grade_word(const Json& messages, const char* word) {
   return grade(messages, [&](const std::string& text) { return holds(text, word); });
 }
 
@@ -167,7 +173,7 @@ void Prober::detect_call_content() {
   form_.call_wants_null = null > std::max(empty, missing);
 }
 
-ContentForm Prober::content_form(const Json& messages, std::size_t at) const {
+ContentForm Prober::content_form(const Json& messages, std::size_t at) {
   const auto grade_of = [&](const Json& content) {
     Json chat = messages;
     chat[at]["content"] = content;
@@ -189,7 +195,7 @@ ContentForm Prober::content_form(const Json& messages, std::size_t at) const {
 }
 
 // Does the role come out otherwise than a made-up one, which templates that print any role print too, in whatever case?
-bool Prober::knows_role(const std::string& role) const {
+bool Prober::knows_role(const std::string& role) {
   const auto with = [&](const std::string& name) {
     auto text =
         render(Json::array({message(name.c_str(), form_.system.text ? Json(kFirst) : parts({kFirst})), user()}), false);

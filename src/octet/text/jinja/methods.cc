@@ -55,7 +55,8 @@ Result<Value> split_with(Interpreter& interpreter, const Value& self, const Argu
   }
   OCTET_TRY(const SpanText* const by, text_argument(arguments, 0, "sep"));
   if (by->empty()) return fail(ErrorCode::kInvalid, "empty separator");
-  return list_of_texts(interpreter, split(self.text(), by->bytes(), limit, from_right));
+  OCTET_TRY(std::vector<SpanText> parts, split(interpreter.budget(), self.text(), by->bytes(), limit, from_right));
+  return list_of_texts(interpreter, std::move(parts));
 }
 Result<Value> split_left(Interpreter& i, const Value& self, const Arguments& a) {
   return split_with(i, self, a, false);
@@ -76,7 +77,10 @@ Result<Value> partition_with(Interpreter& interpreter, const Value& self, const 
   OCTET_TRY(const SpanText* const by, text_argument(arguments, 0, "sep"));
   if (by->empty()) return fail(ErrorCode::kInvalid, "empty separator");
   const std::string& bytes = self.bytes();
-  const std::size_t at = from_right ? bytes.rfind(by->bytes()) : bytes.find(by->bytes());
+  std::size_t at = find_text(bytes, by->bytes());
+  if (from_right) {
+    OCTET_TRY(at, find_last(interpreter.budget(), bytes, by->bytes()));
+  }
   std::vector<SpanText> parts;
   if (at == std::string::npos) {
     parts = from_right ? std::vector<SpanText>{{}, {}, self.text()} : std::vector<SpanText>{self.text(), {}, {}};
@@ -151,7 +155,10 @@ Result<Integer> search(Interpreter& interpreter, const Value& self, const Argume
   OCTET_TRY(const Window range, window(interpreter, self, arguments));
   const std::string_view within = std::string_view(self.bytes()).substr(0, range.end);
   std::size_t at = std::string_view::npos;
-  if (!range.empty_range) at = from_right ? within.rfind(wanted->bytes()) : within.find(wanted->bytes(), range.begin);
+  if (!range.empty_range && !from_right) at = find_text(within, wanted->bytes(), range.begin);
+  if (!range.empty_range && from_right) {
+    OCTET_TRY(at, find_last(interpreter.budget(), within, wanted->bytes()));
+  }
   if (at == std::string_view::npos || at < range.begin) return -1;
   return static_cast<Integer>(count_code_points(within.substr(0, at)));
 }
@@ -181,8 +188,8 @@ Result<Value> count_text(Interpreter& interpreter, const Value& self, const Argu
   const std::string_view within = std::string_view(self.bytes()).substr(range.begin, range.end - range.begin);
   if (wanted->empty()) return Value(range.empty_range ? std::size_t{0} : count_code_points(within) + 1);
   std::size_t count = 0;
-  for (std::size_t at = within.find(wanted->bytes()); at != std::string_view::npos;
-       at = within.find(wanted->bytes(), at + wanted->size())) {
+  for (std::size_t at = find_text(within, wanted->bytes()); at != std::string_view::npos;
+       at = find_text(within, wanted->bytes(), at + wanted->size())) {
     ++count;
   }
   return Value(count);

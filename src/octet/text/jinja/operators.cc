@@ -291,7 +291,7 @@ Result<bool> contains(Budget& budget, const Value& container, const Value& item)
         return fail(ErrorCode::kInvalid, "'in <string>' requires string as left operand, not {}", type_name(item));
       }
       OCTET_TRY_VOID(budget.text(container.text().size()));
-      return container.bytes().find(item.bytes()) != std::string::npos;
+      return find_text(container.bytes(), item.bytes()) != std::string_view::npos;
     }
     case Kind::kSequence:
       for (const Value& other : container.sequence().items) {

@@ -1,6 +1,7 @@
 #include "octet/text/jinja/strings.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "octet/text/unicode.h"
 
@@ -104,13 +105,37 @@ SpanText strip(const SpanText& text, std::optional<std::string_view> set, Side s
   return text.slice(begin, end);
 }
 
-std::vector<SpanText> split(const SpanText& text, std::string_view separator, std::size_t limit, bool from_right) {
+namespace {
+
+// rfind compares the whole of `wanted` at every place in the worst case; 2,048 compared bytes are a step.
+Result<> charge_rfind(Budget& budget, std::size_t size, std::size_t wanted) {
+  if (wanted > size) return {};
+  return budget.step((size - wanted) * wanted / 2048);
+}
+
+}  // namespace
+
+std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  if (wanted.empty()) return from;
+  const void* found = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+Result<std::size_t> find_last(Budget& budget, std::string_view text, std::string_view wanted) {
+  OCTET_TRY_VOID(charge_rfind(budget, text.size(), wanted.size()));
+  return text.rfind(wanted);
+}
+
+Result<std::vector<SpanText>> split(Budget& budget, const SpanText& text, std::string_view separator, std::size_t limit,
+                                    bool from_right) {
   const std::string& bytes = text.bytes();
   std::vector<SpanText> parts;
   if (!from_right) {
     std::size_t at = 0;
     while (parts.size() < limit) {
-      const std::size_t found = bytes.find(separator, at);
+      const std::size_t found = find_text(bytes, separator, at);
       if (found == std::string::npos) break;
       parts.push_back(text.slice(at, found));
       at = found + separator.size();
@@ -118,6 +143,7 @@ std::vector<SpanText> split(const SpanText& text, std::string_view separator, st
     parts.push_back(text.slice(at, bytes.size()));
     return parts;
   }
+  OCTET_TRY_VOID(charge_rfind(budget, bytes.size(), separator.size()));
   std::size_t end = bytes.size();
   while (parts.size() < limit && end >= separator.size()) {
     const std::size_t found = bytes.rfind(separator, end - separator.size());
@@ -195,7 +221,7 @@ Result<SpanText> replace(Budget& budget, const SpanText& text, const SpanText& f
   while (done < limit) {
     std::size_t found = at;
     if (!from.empty()) {
-      found = bytes.find(from.bytes(), at);
+      found = find_text(bytes, from.bytes(), at);
     } else if (done > 0) {
       // An empty pattern stands between all characters.
       found = at < bytes.size() ? at + code_point_at(bytes, at).length : std::string::npos;

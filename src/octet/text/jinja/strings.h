@@ -28,12 +28,18 @@ class Characters {
   std::vector<std::size_t> marks_;  // bytes of every 64th character
 };
 
+// As std::string_view::find, in linear time for whatever texts.
+std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
+// As rfind. Error: texts for which that takes too long.
+Result<std::size_t> find_last(Budget& budget, std::string_view text, std::string_view wanted);
+
 enum class Side { kLeft = 1, kRight = 2, kBoth = 3 };
 
 // Without white space, or without any of the characters of `set`, at the chosen ends.
 SpanText strip(const SpanText& text, std::optional<std::string_view> set, Side side);
-// At every `separator`; at most `limit` times, from the right where from_right.
-std::vector<SpanText> split(const SpanText& text, std::string_view separator, std::size_t limit, bool from_right);
+// At every `separator`; at most `limit` times, from the right where from_right. Error: as find_last.
+Result<std::vector<SpanText>> split(Budget& budget, const SpanText& text, std::string_view separator, std::size_t limit,
+                                    bool from_right);
 // At runs of white space; no empty parts.
 std::vector<SpanText> split_words(const SpanText& text, std::size_t limit, bool from_right);
 std::vector<SpanText> split_lines(const SpanText& text, bool keep_ends);
