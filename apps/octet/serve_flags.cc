@@ -187,7 +187,7 @@ std::vector<Flag> engine_flags(ServeFlags& f) {
        .target = &f.memory_share,
        .help = "share of the memory that is free under the cgroup's limit that weights and KV cache may take",
        .min = 0.01,
-       .max = 0.99},
+       .max = 1},
       {.names = "--kv-cache-memory-bytes",
        .group = group,
        .target = &f.kv_cache_bytes,

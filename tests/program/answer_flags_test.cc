@@ -79,7 +79,7 @@ TEST_F(AnswerFlags, ReachTheServer) {
   EXPECT_TRUE(info["tokenizer_class"].is_string()) << info;
   EXPECT_TRUE(info["chat_template"].is_string()) << info;
   const MetricText metrics = parse_metrics(http_get(server.port(), "/metrics").body);
-  EXPECT_THAT(metrics.bounds("vllm:request_params_n"), ElementsAre("3", "9", "+Inf"));
+  EXPECT_THAT(metrics.bounds("vllm:request_params_n"), ElementsAre("3.0", "9.0", "+Inf"));
   HttpClient client(server.port());
   client.post("/v1/completions", R"({"prompt":"x","max_tokens":9,"ignore_eos":true,"stream":true,)"
                                  R"("return_token_ids":true})");
