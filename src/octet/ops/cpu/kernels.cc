@@ -19,7 +19,6 @@ const Kernels* avx2_kernels() {
     set.widen = avx2::widen;
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;
-    set.multiply = avx2::multiply;
     set.multiply_stored = avx2::multiply_stored;
     set.multiply_row = avx2::multiply_row;
     set.quantize = avx2::quantize;
@@ -42,7 +41,6 @@ const Kernels* avx512_kernels() {
     if (!runs) return Kernels{};
     Kernels set = *narrower;
     set.isa = "avx512";
-    set.multiply = avx512::multiply;
     set.multiply_stored = avx512::multiply_stored;
     set.multiply_blocks = avx512::multiply_blocks;
     return set;

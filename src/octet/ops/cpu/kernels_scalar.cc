@@ -182,7 +182,6 @@ const Kernels& scalar_kernels() {
     set.widen = widen;
     set.narrow = narrow;
     set.unpack = unpack;
-    set.multiply = multiply;
     set.multiply_stored = multiply_stored;
     set.multiply_row = multiply_row;
     set.quantize = quantize;

@@ -121,12 +121,6 @@ void row_times(const std::byte* first_panel, std::int64_t panels, std::int64_t i
 
 }  // namespace
 
-void multiply(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
-              std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
-  multiply_stored(DType::kF32, reinterpret_cast<const std::byte*>(weights), weight_stride, count, in, in_stride, rows,
-                  acc, acc_stride);
-}
-
 void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
                      const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
   const auto run = type == DType::kF16    ? multiply_all_rows<DType::kF16>
