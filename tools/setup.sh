@@ -13,7 +13,7 @@ packages=(
   prometheus-cpp-dev python3 python3-venv ca-certificates
 )
 goal=${1:-build}
-[ "$goal" = build ] || packages+=(chromium)
+[ "$goal" = build ] || packages+=(chromium curl)
 [ "$goal" = nightly ] && packages+=(g++-12)
 
 fail() { echo "setup: $1" >&2; exit 1; }
