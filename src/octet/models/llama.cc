@@ -1,4 +1,5 @@
-// Llama 2 and 3 and what shares their layout: attention and MLP with optional biases (Touvron et al., 2023).
+// Llama 2 and 3 and what shares their layout: attention and MLP with optional biases (Touvron et al., 2023). Mistral
+// differs in its sliding window alone (Jiang et al., 2023), which the config tells.
 #include "octet/formats/model_config.h"
 #include "octet/models/decoder.h"
 #include "octet/models/registry.h"
@@ -14,7 +15,8 @@ void weights(const formats::ModelConfig& config, WeightPlan& plan, DecoderWeight
 
 bool forward(Pass& pass, const DecoderWeights& weights) { return decoder_forward(pass, weights); }
 
-const bool kRegistered = register_architecture<DecoderWeights, config, weights, forward>("LlamaForCausalLM");
+const bool kLlama = register_architecture<DecoderWeights, config, weights, forward>("LlamaForCausalLM");
+const bool kMistral = register_architecture<DecoderWeights, config, weights, forward>("MistralForCausalLM");
 
 }  // namespace
 }  // namespace octet::models
