@@ -56,6 +56,11 @@ struct Vector {
     const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table.values));
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), indices);
   }
+  // By 2^kBits, of 32-bit lanes.
+  template <int kBits>
+  static Ints divide(Ints a) {
+    return _mm256_srai_epi32(a, kBits);
+  }
   static Ints low_words(Ints pairs) { return _mm256_srai_epi32(_mm256_slli_epi32(pairs, 16), 16); }
   static Ints high_words(Ints pairs) { return _mm256_srai_epi32(pairs, 16); }
   static Ints dot(Ints total, Ints codes, Ints values) {
