@@ -14,7 +14,7 @@ struct Kernels {
   std::string_view isa;
 
   // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
-  // rows x count values, strides in values.
+  // narrow() also makes E4M3, which saturates at 448. rows x count values, strides in values.
   void (*widen)(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count,
                 float* out, std::int64_t out_stride);
   void (*narrow)(DType type, const float* in, std::int64_t count, std::byte* out);

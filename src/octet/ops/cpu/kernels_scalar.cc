@@ -6,6 +6,7 @@
 #include "octet/ops/cpu/half.h"
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/panel_record.h"
+#include "octet/tensor/convert.h"
 
 namespace octet::ops::cpu {
 namespace {
@@ -30,6 +31,10 @@ void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t
 }
 
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
+  if (type == DType::kF8E4M3) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = std::byte{f32_to_e4m3(in[i])};
+    return;
+  }
   if (type == DType::kF32) {
     std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(float));
     return;
@@ -56,8 +61,15 @@ void read_input(const FloatPanels& panels, int panel, std::int64_t k, float* out
   const std::byte* run = panels.runs[k / panels.run_inputs].at[panel];
   const std::int64_t input = k % panels.run_inputs;
   for (int lane = 0; lane < kPanel; ++lane) {
-    widen_run(panels.type, run + float_slot(panels.type, input, lane) * (panels.type == DType::kF32 ? 4 : 2), 1,
-              out + lane);
+    const std::byte* from = run + float_slot(panels.type, input, lane) * float_bytes(panels.type);
+    if (panels.type == DType::kF8E4M3) {
+      const auto code = static_cast<std::uint8_t>(*from);
+      // The bits of what is no number stand for 480 here, as they do where vectors widen them.
+      out[lane] =
+          kE4M3Unit * ((code & 0x7f) == 0x7f ? std::copysign(480.0f, code & 0x80 ? -1.0f : 1.0f) : e4m3_to_f32(code));
+    } else {
+      widen_run(panels.type, from, 1, out + lane);
+    }
   }
 }
 

@@ -153,6 +153,9 @@ OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel,
 
 // Inputs of a lane that lie side by side in a panel of a float type.
 OCTET_PANEL_INLINE constexpr int inputs_together(DType type) { return type == DType::kBF16 ? 2 : 1; }
+OCTET_PANEL_INLINE constexpr std::int64_t float_bytes(DType type) {
+  return type == DType::kF32 ? 4 : type == DType::kF8E4M3 ? 1 : 2;
+}
 // Where the value of (input, lane) lies in such a panel.
 OCTET_PANEL_INLINE constexpr std::int64_t float_slot(DType type, std::int64_t input, int lane) {
   const std::int64_t together = inputs_together(type);
@@ -170,8 +173,10 @@ OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t i
   return (bytes + 63) / 64 * 64;
 }
 
-// Panels of a float type side by side, as a kernel reads them: those of a linear layer, or keys or values of a cache. A
-// run is a stretch of inputs that lie together.
+// Panels of a float type side by side, as a kernel reads them: those of a linear layer, or keys or values of a cache,
+// which may be E4M3: plain codes, [inputs][16], that count as kE4M3Unit times their value. A run is a stretch of inputs
+// that lie together.
+constexpr float kE4M3Unit = 0x1p-8f;  // bits of E4M3 moved into F16
 struct FloatRun {
   static constexpr int kMost = 4;
   const std::byte* at[kMost];  // where each panel begins
