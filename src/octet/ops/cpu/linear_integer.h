@@ -60,13 +60,6 @@ OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
   }
 }
 
-// A significand with its sign in the upper byte of a word, times a power of two, over 2^15: an E4M3 code in sixteenths,
-// as multiply-high rounds it. By sign and mantissa; by exponent, where that of subnormal numbers gives zero.
-inline constexpr CodeTable kE4M3Significands = {
-    {32, 36, 40, 44, 48, 52, 56, 60, 256 - 32, 256 - 36, 256 - 40, 256 - 44, 256 - 48, 256 - 52, 256 - 56, 256 - 60}};
-inline constexpr CodeTable kE4M3LowPowers = {{0, 1, 2, 4, 8, 16, 32, 64, 128}};
-inline constexpr CodeTable kE4M3HighPowers = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64}};
-
 // The codes of a record, pair after pair in ascending order.
 template <typename V, DType kType>
 struct Codes {
@@ -161,6 +154,14 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 
 // ---- few rows: codes go from the panel into registers
 
+// Asks for memory line by line, where widening takes about as long as the line: into the second cache early, so that
+// the first one's few waiting lines are not held for long.
+OCTET_PANEL_INLINE void prefetch_line(const std::byte* line) {
+  constexpr std::int64_t kFar = 16384, kNear = 2048;
+  __builtin_prefetch(line + kFar, 0, 2);
+  __builtin_prefetch(line + kNear);
+}
+
 template <typename V, DType kType, int kRows>
 struct DirectSums {
   static constexpr BlockPanel kFormat = block_panel(kType);
@@ -189,6 +190,7 @@ struct DirectSums {
   template <int kPair>
   OCTET_PANEL_INLINE void operator()() {
     constexpr int kSplit = kPair * kFormat.splits() / kPairs, kChain = kPair % kChains;
+    if constexpr (kFormat.has_head() && kPair % 2 == 0) prefetch_line(weights.record.codes + kPair / 2 * 64);
     typename V::Ints codes[kVectors<V>];
     constexpr int kShift = kPlaces ? kPlace<kType, kPair> : 0;
     for (int v = 0; v < kVectors<V>; ++v) codes[v] = weights.template load<kPair, kShift>(v);
@@ -229,7 +231,7 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
   }
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += kRows) {
     const Record record(kFormat, panel, block);
-    if constexpr (V::kAhead > 0 && kRows == 1) {
+    if constexpr (V::kAhead > 0 && kRows == 1 && !kFormat.has_head()) {
       for (int line = 0; line < kFormat.record_bytes(); line += 64) __builtin_prefetch(record.codes + V::kAhead + line);
     }
     DirectSums<V, kType, kRows> direct(record, in);

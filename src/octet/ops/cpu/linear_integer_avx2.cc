@@ -7,6 +7,13 @@
 namespace octet::ops::cpu::avx2 {
 namespace {
 
+// Of E4M3, by mantissa and sign: the upper byte of 2^10 times the significand.
+constexpr CodeTable kSignificands = {
+    {32, 256 - 32, 36, 256 - 36, 40, 256 - 40, 44, 256 - 44, 48, 256 - 48, 52, 256 - 52, 56, 256 - 56, 60, 256 - 60}};
+// By exponent: the bytes of 2^(exponent - 1). Subnormal numbers round to zero.
+constexpr CodeTable kLowPowers = {{0, 1, 2, 4, 8, 16, 32, 64, 128}};
+constexpr CodeTable kHighPowers = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64}};
+
 struct Vector {
   using Ints = __m256i;
   using Floats = __m256;
@@ -42,12 +49,13 @@ struct Vector {
     // The high byte of a word asks for nothing and gets zero.
     return of_table(table, _mm256_or_si256(codes, words(0x8000)));
   }
-  // 32 bytes of an E4M3 panel: two pairs of inputs of eight lanes as sixteenths, rounded.
+  // 32 bytes of an E4M3 panel: two pairs of inputs of eight lanes as sixteenths. A significand with its sign, in the
+  // upper byte of a word, times a power of two, over 2^15: multiply-high rounds.
   static void widen_e4m3(const std::byte* from, int v, Ints& first, Ints& second) {
     const Ints bytes = load(from, v), nibble = _mm256_set1_epi8(15);
-    const Ints significands = of_table(integer::kE4M3Significands, _mm256_and_si256(bytes, nibble));
-    const Ints exponents = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
-    const Ints low = of_table(integer::kE4M3LowPowers, exponents), high = of_table(integer::kE4M3HighPowers, exponents);
+    const Ints significands = of_table(kSignificands, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+    const Ints exponents = _mm256_and_si256(bytes, nibble);
+    const Ints low = of_table(kLowPowers, exponents), high = of_table(kHighPowers, exponents);
     const Ints zero = _mm256_setzero_si256();
     first = _mm256_mulhrs_epi16(_mm256_unpacklo_epi8(zero, significands), _mm256_unpacklo_epi8(low, high));
     second = _mm256_mulhrs_epi16(_mm256_unpackhi_epi8(zero, significands), _mm256_unpackhi_epi8(low, high));
@@ -131,9 +139,9 @@ inline void quantize_block(const float* values, int limit, ActivationBlock& out)
 
 // Bytes in the high halves of words, as F16 bits of value / 256.
 inline __m256i halves_of_e4m3(__m256i words) {
-  const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(words, 4), _mm256_set1_epi16(static_cast<short>(0x8000)));
-  const __m256i exponent = _mm256_and_si256(_mm256_srli_epi16(words, 2), _mm256_set1_epi16(0x3c00));
-  const __m256i mantissa = _mm256_and_si256(_mm256_srli_epi16(words, 1), _mm256_set1_epi16(0x0380));
+  const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(words, 3), _mm256_set1_epi16(static_cast<short>(0x8000)));
+  const __m256i exponent = _mm256_and_si256(_mm256_slli_epi16(words, 2), _mm256_set1_epi16(0x3c00));
+  const __m256i mantissa = _mm256_and_si256(_mm256_srli_epi16(words, 6), _mm256_set1_epi16(0x0380));
   return _mm256_or_si256(sign, _mm256_or_si256(exponent, mantissa));
 }
 
