@@ -16,6 +16,7 @@ const Kernels* avx2_kernels() {
                       __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
     if (!runs || !add_avx2_elements(set)) return Kernels{};
     set.isa = "avx2";
+    set.pack_panel = avx2::pack_panel;
     set.widen = avx2::widen;
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;

@@ -13,6 +13,9 @@ namespace octet::ops::cpu {
 struct Kernels {
   std::string_view isa;
 
+  // ---- at load: the panel of 16 stored rows; false where this set has no way of its own for the type
+  bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
+
   // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
   // rows x count values, strides in values.
   void (*widen)(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count,
