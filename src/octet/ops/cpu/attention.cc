@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
 constexpr std::int64_t kTileQueries = 24;  // queries (rows times heads of a group) that share a read of the cache
-constexpr std::int64_t kValueChunk = 32;   // positions whose values are widened at once
-constexpr std::int64_t kStoredQueries =
-    6;  // up to so many read the cache as it is stored: they would not repay widening
+constexpr std::int64_t kValueChunk = 32;   // positions whose values are put into panels at once
+// Memory is asked for by so many pairs of key panels, and runs of values, ahead.
+constexpr int kKeysAhead = 2, kValuesAhead = 4;
 constexpr std::int64_t kItemsPerThread = 4;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -26,9 +26,10 @@ struct RowTile {
   std::int32_t first;      // key that any of its rows sees
 };
 
-// Asks for memory that will be read next: the cache's blocks lie anywhere, so the machine cannot know.
-void ask_for(const std::byte* data, std::int64_t bytes) {
-  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(data + line, 0, 2);
+// One value of a cache from one place to another.
+void copy_value(std::int64_t bytes, const std::byte* from, std::int64_t from_slot, std::byte* to,
+                std::int64_t to_slot) {
+  std::memcpy(to + to_slot * bytes, from + from_slot * bytes, static_cast<std::size_t>(bytes));
 }
 
 // A sum over keys that is not divided by its weight yet; out: [width] beside it.
@@ -70,19 +71,20 @@ class Attention {
  private:
   // One member's scratch memory.
   struct Work {
-    float* queries;   // [tile queries][head_dim], scaled
-    float* scores;    // [tile queries][256]
-    float* wide;      // [head_dim][16] keys, or [32][width] values
-    float* split;     // [tile queries][width]
-    float* total;     // [tile queries][width]
-    Partial* splits;  // [tile queries]
-    Partial* totals;  // [tile queries]
+    float* queries;    // [tile queries][head_dim], scaled
+    float* scores;     // [tile queries][256]
+    std::byte* spare;  // a panel of keys, or of 32 values, for caches that do not lie in panels
+    float* split;      // [tile queries][width]
+    float* total;      // [tile queries][width]
+    Partial* splits;   // [tile queries]
+    Partial* totals;   // [tile queries]
   };
   std::int64_t tile_queries() const { return tile_rows_ * group_; }
   // The first key that a row sees.
   std::int64_t first_seen(std::int64_t row) const {
     return spec_.window == 0 ? 0 : std::max<std::int64_t>(0, paged_.position(row) + 1 - spec_.window);
   }
+  std::int64_t spare_floats() const;
   std::int64_t work_floats() const;
   Work work_at(float* base) const;
 
@@ -92,10 +94,17 @@ class Attention {
 
   std::int64_t cut_tiles(RowTile* tiles) const;
   void load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const;
-  void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
-                  std::int64_t queries, const Work& work, float* scores) const;
-  void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                  std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const;
+  const std::byte* key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position) const;
+  void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                  std::int64_t end, std::int64_t queries, const Work& work) const;
+  void add_plain_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                        std::int64_t end, std::int64_t queries, const Work& work) const;
+  void place_ahead(const std::int32_t* table, std::int64_t kv_head, std::int64_t next, std::int64_t positions,
+                   std::int64_t run_bytes, bool last, int panels, int count, FloatRun* runs) const;
+  void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                  std::int64_t end, std::int64_t positions, std::int64_t queries, const Work& work) const;
+  void add_plain_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                        std::int64_t end, std::int64_t queries, const Work& work) const;
   // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
   // none of them, past its end or before its window, gets a sum of 0.
   void run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const;
@@ -115,9 +124,12 @@ class Attention {
   std::int64_t tile_rows_;
 };
 
+std::int64_t Attention::spare_floats() const {
+  return std::max<std::int64_t>(round_up(spec_.head_dim, 2), kValueChunk) * kPanel;
+}
+
 std::int64_t Attention::work_floats() const {
-  const std::int64_t wide = std::max<std::int64_t>(spec_.head_dim * kPanel, kValueChunk * width_);
-  return tile_queries() * (round_up(spec_.head_dim, kPanel) + kSplit + 2 * width_ + 4) + wide + kPanel;
+  return tile_queries() * (round_up(spec_.head_dim, kPanel) + kSplit + 2 * width_ + 4) + spare_floats() + kPanel;
 }
 
 Attention::Work Attention::work_at(float* base) const {
@@ -125,8 +137,9 @@ Attention::Work Attention::work_at(float* base) const {
   Work work;
   work.queries = base;
   work.scores = work.queries + queries * round_up(spec_.head_dim, kPanel);
-  work.wide = work.scores + queries * kSplit;
-  work.split = work.wide + std::max<std::int64_t>(spec_.head_dim * kPanel, kValueChunk * width_);
+  float* spare = work.scores + queries * kSplit;
+  work.spare = reinterpret_cast<std::byte*>(spare);
+  work.split = spare + spare_floats();
   work.total = work.split + queries * width_;
   work.splits = reinterpret_cast<Partial*>(work.total + queries * width_);
   work.totals = work.splits + queries;
@@ -160,62 +173,137 @@ void Attention::load_queries(const RowTile& tile, std::int64_t kv_head, float* q
   }
 }
 
-// Adds the products of all queries with the keys of 16 positions from `position` on. Lanes from `end` on hold anything;
-// blocks past it are not touched.
-void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
-                           std::int64_t queries, const Work& work, float* scores) const {
-  const DType type = cache_.keys.dtype;
-  const std::int64_t block_size = spec_.block_size, head_dim = spec_.head_dim;
-  for (std::int64_t lane = 0; lane < kPanel;) {
-    const std::int64_t at = position + lane;
-    if (at >= end) break;
-    const std::int64_t token = at % block_size;
-    const std::int64_t run = std::min<std::int64_t>(kPanel - lane, block_size - token);
-    const std::byte* keys = paged_.keys(paged_.block(table, at), kv_head) + bytes_of(type, token);
-    if (run == kPanel && (type == DType::kF32 || queries <= kStoredQueries)) {
-      if (token + kPanel == block_size && at + kPanel < end) {
-        ask_for(paged_.keys(paged_.block(table, at + kPanel), kv_head), bytes_of(type, head_dim * block_size));
-      }
-      return kernels_.multiply_stored(type, keys, block_size, head_dim, work.queries, head_dim, queries, scores,
-                                      kSplit);
-    }
-    kernels_.widen(type, keys, block_size, head_dim, run, work.wide + lane, kPanel);
-    lane += run;
-  }
-  kernels_.multiply(work.wide, kPanel, head_dim, work.queries, head_dim, queries, scores, kSplit);
+const std::byte* Attention::key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position) const {
+  return paged_.keys(paged_.block(table, position), kv_head) +
+         position % spec_.block_size * spec_.head_dim * paged_.key_size();
 }
 
-// Adds the values of `count` positions from `position` on, of those before `end`, weighed by each query's scores.
-void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                           std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const {
-  const DType type = cache_.values.dtype;
-  const std::int64_t head_dim = spec_.head_dim;
-  const bool stored = width_ == head_dim && queries <= kStoredQueries;
-  for (std::int64_t i = 0; i < count;) {
-    const std::int64_t token = (position + i) % spec_.block_size;
-    const std::int64_t run = std::min<std::int64_t>(count - i, spec_.block_size - token);
-    const std::byte* values =
-        paged_.values(paged_.block(table, position + i), kv_head) + bytes_of(type, token * head_dim);
-    if (stored) {
-      if (position + i + run < end) {
-        ask_for(paged_.values(paged_.block(table, position + i + run), kv_head), bytes_of(type, head_dim * run));
-      }
-      for (std::int64_t d = 0; d < width_; d += kPanel) {
-        kernels_.multiply_stored(type, values + bytes_of(type, d), head_dim, run, scores + i, kSplit, queries,
-                                 work.split + d, width_);
-      }
-    } else {
-      float* to = work.wide + i * width_;
-      kernels_.widen(type, values, head_dim, run, head_dim, to, width_);
-      for (std::int64_t t = 0; t < run && head_dim < width_; ++t) {
-        std::fill(to + t * width_ + head_dim, to + (t + 1) * width_, 0.0f);
+// Adds the products of all queries with keys [begin + from, end), two panels of them at a time. Lanes from `end` on
+// hold anything; blocks past it are not touched.
+void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                           std::int64_t end, std::int64_t queries, const Work& work) const {
+  if (!paged_.key_panels()) return add_plain_scores(table, kv_head, begin, from, end, queries, work);
+  FloatRun runs[kSplit / (2 * kPanel) + kKeysAhead];
+  FloatRun* last = runs;
+  for (std::int64_t position = begin + from; position < end; position += 2 * kPanel, ++last) {
+    last->at[0] = last->at[1] = key_panel(table, kv_head, position);
+    if (position + kPanel < end) last->at[1] = key_panel(table, kv_head, position + kPanel);
+  }
+  // The first values come next.
+  for (int ahead = 0; ahead < kKeysAhead; ++ahead) {
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t position = begin + from + (2 * ahead + i) * spec_.block_size;
+      last[ahead].at[i] = paged_.values(paged_.block(table, position < end ? position : end - 1), kv_head);
+    }
+  }
+  FloatPanels panels{.type = cache_.keys.dtype,
+                     .count = 2,
+                     .inputs = spec_.head_dim,
+                     .run_inputs = spec_.head_dim,
+                     .ahead = kKeysAhead,
+                     .runs = runs};
+  for (std::int64_t i = from; begin + i < end; i += 2 * kPanel, ++panels.runs) {
+    if (begin + i + kPanel >= end) panels.count = 1;
+    kernels_.multiply(panels, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
+  }
+}
+
+// The same where keys do not lie in panels: they are put into one.
+void Attention::add_plain_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                                 std::int64_t end, std::int64_t queries, const Work& work) const {
+  const DType type = cache_.keys.dtype;
+  FloatRun runs[2];
+  runs[0].at[0] = runs[1].at[0] = work.spare;
+  const FloatPanels panels{
+      .type = type, .count = 1, .inputs = spec_.head_dim, .run_inputs = spec_.head_dim, .runs = runs};
+  for (std::int64_t i = from; begin + i < end; i += kPanel) {
+    for (std::int64_t lane = 0; lane < kPanel && begin + i + lane < end; ++lane) {
+      const std::byte* block = paged_.keys(paged_.block(table, begin + i + lane), kv_head);
+      const std::int64_t token = (begin + i + lane) % spec_.block_size;
+      for (std::int64_t d = 0; d < spec_.head_dim; ++d) {
+        copy_value(paged_.key_size(), block, paged_.key_slot(d, token), work.spare,
+                   float_slot(type, d, static_cast<int>(lane)));
       }
     }
-    i += run;
+    kernels_.multiply(panels, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
   }
-  if (stored) return;
-  for (std::int64_t d = 0; d < width_; d += kPanel) {
-    kernels_.multiply(work.wide + d, width_, count, scores, kSplit, queries, work.split + d, width_);
+}
+
+// Fills what stands behind the last of `count` runs of values: the following dimensions of the first runs or, behind
+// the last dimensions, the keys of the next split.
+void Attention::place_ahead(const std::int32_t* table, std::int64_t kv_head, std::int64_t next, std::int64_t positions,
+                            std::int64_t run_bytes, bool last, int panels, int count, FloatRun* runs) const {
+  const std::int64_t key_bytes = spec_.head_dim * kPanel * paged_.key_size();
+  for (int ahead = 0; ahead < kValuesAhead; ++ahead) {
+    FloatRun& run = runs[count + ahead];
+    run = runs[std::min(ahead, count - 1)];
+    for (int i = 0; i < panels; ++i) {
+      const std::int64_t byte = (ahead * panels + i) * run_bytes;
+      const std::int64_t position = next + byte / key_bytes * kPanel;
+      if (!last) {
+        run.at[i] += panels * run_bytes;
+      } else if (paged_.key_panels() && position < positions) {
+        run.at[i] = key_panel(table, kv_head, position) + byte % key_bytes;
+      }
+    }
+  }
+}
+
+// Adds values [begin + from, end), weighed by each query's scores; the tile's rows see keys before `positions`.
+void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                           std::int64_t end, std::int64_t positions, std::int64_t queries, const Work& work) const {
+  const std::int64_t block_size = spec_.block_size;
+  const std::int64_t run_inputs = std::min(block_size, kSplit);
+  if (!paged_.value_panels() || kSplit % run_inputs != 0) {
+    return add_plain_values(table, kv_head, begin, from, end, queries, work);
+  }
+  // Whole blocks: what lies before `from` has weights of exactly 0.
+  from = from / run_inputs * run_inputs;
+  const std::int32_t* blocks = table + (begin + from) / block_size;
+  const std::int64_t token = (begin + from) % block_size;
+  const std::int64_t panel_bytes = block_size * kPanel * paged_.value_size();
+  FloatRun runs[kSplit + kValuesAhead];
+  FloatPanels panels{.type = cache_.values.dtype,
+                     .count = 0,
+                     .inputs = end - begin - from,
+                     .run_inputs = run_inputs,
+                     .ahead = kValuesAhead,
+                     .runs = runs};
+  const int count = static_cast<int>((panels.inputs + run_inputs - 1) / run_inputs);
+  for (std::int64_t d = 0; d < width_; d += panels.count * kPanel) {
+    panels.count = static_cast<int>(std::min<std::int64_t>(FloatRun::kMost, (width_ - d) / kPanel));
+    const std::int64_t offset = d / kPanel * panel_bytes + token * kPanel * paged_.value_size();
+    for (int run = 0; run < count; ++run) {
+      const std::byte* block = paged_.values(blocks[run], kv_head) + offset;
+      for (int i = 0; i < panels.count; ++i) runs[run].at[i] = block + i * panel_bytes;
+    }
+    place_ahead(table, kv_head, begin + kSplit, positions, panel_bytes, d + panels.count * kPanel == width_,
+                panels.count, count, runs);
+    kernels_.multiply(panels, work.scores + from, kSplit, queries, work.split + d, width_);
+  }
+}
+
+// The same where values do not lie in panels: they are put into some, few positions at a time.
+void Attention::add_plain_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                                 std::int64_t end, std::int64_t queries, const Work& work) const {
+  const DType type = cache_.values.dtype;
+  FloatRun runs[2];
+  FloatPanels panels{.type = type, .count = 1, .inputs = 0, .run_inputs = 0, .runs = runs};
+  runs[0].at[0] = runs[1].at[0] = work.spare;
+  for (std::int64_t i = from; begin + i < end; i += kValueChunk) {
+    panels.inputs = panels.run_inputs = std::min(kValueChunk, end - begin - i);
+    for (std::int64_t first = 0; first < width_; first += kPanel) {
+      std::memset(work.spare, 0, static_cast<std::size_t>(kValueChunk * kPanel * paged_.value_size()));
+      for (std::int64_t k = 0; k < panels.inputs; ++k) {
+        const std::byte* block = paged_.values(paged_.block(table, begin + i + k), kv_head);
+        const std::int64_t token = (begin + i + k) % spec_.block_size;
+        for (std::int64_t d = first; d < std::min<std::int64_t>(first + kPanel, spec_.head_dim); ++d) {
+          copy_value(paged_.value_size(), block, paged_.value_slot(token, d), work.spare,
+                     float_slot(type, k, static_cast<int>(d - first)));
+        }
+      }
+      kernels_.multiply(panels, work.scores + i, kSplit, queries, work.split + first, width_);
+    }
   }
 }
 
@@ -232,9 +320,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
     std::fill_n(work.scores + query * kSplit, padded, 0.0f);
     std::fill_n(work.split + query * width_, width_, 0.0f);
   }
-  for (std::int64_t i = from; i < count; i += kPanel) {
-    add_scores(table, kv_head, begin + i, begin + count, queries, work, work.scores + i);
-  }
+  add_scores(table, kv_head, begin, from, begin + count, queries, work);
   for (std::int64_t query = 0; query < queries; ++query) {
     const std::int64_t row = tile.first_row + query / group_;
     const std::int64_t seen = std::min(paged_.position(row) + 1 - begin, kSplit);
@@ -248,10 +334,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
       kernels_.softmax(scores, seen, padded, &work.splits[query].max, &work.splits[query].sum);
     }
   }
-  for (std::int64_t i = from; i < count; i += kValueChunk) {
-    add_values(table, kv_head, begin + i, std::min(kValueChunk, count - i), begin + count, queries, work,
-               work.scores + i);
-  }
+  add_values(table, kv_head, begin, from, begin + count, tile.positions, queries, work);
 }
 
 void Attention::write_out(const RowTile& tile, std::int64_t kv_head, std::int64_t query, const Partial& total,
@@ -305,7 +388,9 @@ void Attention::run_divided(CpuStream& stream, const RowTile* tiles, std::int64_
   const auto part_at = [&](std::int64_t pair, std::int64_t split) { return parts + (pair * splits + split) * unit; };
   const auto partials_of = [&](float* part) { return reinterpret_cast<Partial*>(part + queries * width_); };
 
-  stream.team().parallel_for(pairs * splits, 1, [&](int member, std::int64_t first, std::int64_t last) {
+  // Neighbouring splits to one thread, which asks for the next while it is at one.
+  const std::int64_t grain = std::max<std::int64_t>(1, pairs * splits / (kItemsPerThread * stream.team().size()) / 2);
+  stream.team().parallel_for(pairs * splits, grain, [&](int member, std::int64_t first, std::int64_t last) {
     Work work = work_at(scratch.of(member));
     for (std::int64_t task = first; task < last; ++task) {
       const std::int64_t pair = task / splits, split = task % splits;

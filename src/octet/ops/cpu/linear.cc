@@ -8,9 +8,12 @@
 namespace octet::ops::cpu {
 namespace {
 
-constexpr std::int64_t kRowChunk = 128;    // rows whose activations are kept in cache while the weights pass by
-constexpr std::int64_t kInputChunk = 128;  // inputs unpacked at once: 8 KiB of F32
-constexpr std::int64_t kRowPanels = 4;     // panels that multiply_row takes at once
+constexpr std::int64_t kRowChunk = 128;  // rows whose activations are kept in cache while the weights pass by
+constexpr std::int64_t kPanels = FloatRun::kMost;
+constexpr std::int64_t kChunkBytes = 16384;  // of weights that stay in the first cache while many rows meet them
+constexpr std::int64_t kUnpacked = kChunkBytes / (kPanels * kPanel * 4);  // inputs of them as F32
+constexpr std::int64_t kFewRows = 12;  // rows whose sums stay in registers from the first input to the last
+constexpr std::int64_t kAhead = 2048;  // bytes by which memory is asked for
 
 // One chunk of rows on its way through one weight.
 struct Chunk {
@@ -22,13 +25,13 @@ struct Chunk {
   const ActivationBlock* quantized;  // [inputs / 32][rows]; null where no segment is integer
 };
 
-// Writes lanes of acc [rows][16] that are outputs, with the bias.
-void store(const Chunk& chunk, std::int64_t first_row, std::int64_t rows, std::int64_t first_output,
-           std::int64_t outputs, const float* acc) {
+// Writes the lanes of one panel's sums that are outputs, with the bias.
+void store(const Chunk& chunk, std::int64_t first_output, std::int64_t outputs, const float* sums,
+           std::int64_t sums_stride) {
   const float* bias = chunk.weight.bias();
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* out = chunk.out + (first_row + r) * chunk.out_stride + first_output;
-    const float* from = acc + r * kPanel;
+  for (std::int64_t r = 0; r < chunk.rows; ++r) {
+    float* out = chunk.out + r * chunk.out_stride + first_output;
+    const float* from = sums + r * sums_stride;
     if (bias == nullptr && outputs == kPanel) {
       std::memcpy(out, from, kPanel * sizeof(float));
     } else if (bias == nullptr) {
@@ -53,42 +56,57 @@ void integer_panels(const Chunk& chunk, const PanelRange& range, float* sums) {
   for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
     chunk.kernels.multiply_blocks(range.segment.type, range.segment.panel(panel), chunk.weight.inputs(),
                                   chunk.quantized, chunk.rows, sums);
-    store(chunk, 0, chunk.rows, range.first_output(panel), range.outputs(panel), sums);
+    store(chunk, range.first_output(panel), range.outputs(panel), sums, kPanel);
   }
 }
 
-void one_float_row(const Chunk& chunk, const PanelRange& range) {
-  float acc[kRowPanels * kPanel];
-  for (std::int64_t panel = range.begin; panel < range.end; panel += kRowPanels) {
-    const std::int64_t panels = std::min(kRowPanels, range.end - panel);
-    chunk.kernels.multiply_row(range.segment.type, range.segment.panel(panel), panels, chunk.weight.inputs(), chunk.in,
-                               acc);
-    for (std::int64_t i = 0; i < panels; ++i) {
-      store(chunk, 0, 1, range.first_output(panel + i), range.outputs(panel + i), acc + i * kPanel);
-    }
+// Panels of a float type, as they are from input k on. run: [2].
+void place(const PanelRange& range, std::int64_t first, std::int64_t k, FloatPanels& panels, FloatRun* run) {
+  panels.type = range.segment.type;
+  for (int i = 0; i < panels.count; ++i) {
+    run[0].at[i] = range.segment.panel(first + i) + bytes_of(panels.type, float_slot(panels.type, k, 0));
+    run[1].at[i] = run[0].at[i] + kAhead;
   }
 }
 
-// scratch: kInputChunk * kPanel weights, then kRowChunk * kPanel sums.
+// Panels of a block type from input k on, as F32. wide: [kPanels][kUnpacked][16].
+void unpack(const Chunk& chunk, const PanelRange& range, std::int64_t first, std::int64_t k, FloatPanels& panels,
+            FloatRun* run, float* wide) {
+  panels.type = DType::kF32;
+  for (int i = 0; i < panels.count; ++i, wide += kUnpacked * kPanel) {
+    chunk.kernels.unpack(range.segment.type, range.segment.panel(first + i), k, panels.inputs, wide);
+    run[0].at[i] = run[1].at[i] = reinterpret_cast<const std::byte*>(wide);
+  }
+}
+
+// scratch: kUnpacked * kPanels * kPanel weights, then kRowChunk * kPanels * kPanel sums.
 void float_panels(const Chunk& chunk, const PanelRange& range, float* scratch) {
   const DType type = range.segment.type;
-  if (chunk.rows == 1 && !is_block_type(type)) return one_float_row(chunk, range);
   const std::int64_t inputs = chunk.weight.inputs();
-  float* sums = scratch + kInputChunk * kPanel;
-  for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
-    const std::byte* weights = range.segment.panel(panel);
-    std::memset(sums, 0, static_cast<std::size_t>(chunk.rows * kPanel) * sizeof(float));
-    for (std::int64_t k = 0; k < inputs; k += kInputChunk) {
-      const std::int64_t count = std::min(kInputChunk, inputs - k);
-      const float* wide = scratch;
-      if (type == DType::kF32) {
-        wide = reinterpret_cast<const float*>(weights) + k * kPanel;
+  std::int64_t step = kUnpacked;
+  if (!is_block_type(type)) {
+    step = chunk.rows <= kFewRows ? inputs : kChunkBytes / (kPanels * bytes_of(type, kPanel));
+  }
+  float* sums = scratch + kUnpacked * kPanels * kPanel;
+  FloatRun run[2];
+  FloatPanels panels;
+  panels.runs = run;
+  for (std::int64_t panel = range.begin; panel < range.end; panel += kPanels) {
+    panels.count = static_cast<int>(std::min(kPanels, range.end - panel));
+    const std::int64_t width = panels.count * kPanel;
+    std::memset(sums, 0, static_cast<std::size_t>(chunk.rows * width) * sizeof(float));
+    for (std::int64_t k = 0; k < inputs; k += step) {
+      panels.inputs = panels.run_inputs = std::min(step, inputs - k);
+      if (is_block_type(type)) {
+        unpack(chunk, range, panel, k, panels, run, scratch);
       } else {
-        chunk.kernels.unpack(type, weights, k, count, scratch);
+        place(range, panel, k, panels, run);
       }
-      chunk.kernels.multiply(wide, kPanel, count, chunk.in + k, chunk.in_stride, chunk.rows, sums, kPanel);
+      chunk.kernels.multiply(panels, chunk.in + k, chunk.in_stride, chunk.rows, sums, width);
     }
-    store(chunk, 0, chunk.rows, range.first_output(panel), range.outputs(panel), sums);
+    for (int i = 0; i < panels.count; ++i) {
+      store(chunk, range.first_output(panel + i), range.outputs(panel + i), sums + i * kPanel, width);
+    }
   }
 }
 
@@ -120,7 +138,9 @@ ActivationBlock* activation_scratch(CpuStream& stream, const PackedLinear& weigh
   return stream.activations().reserve<ActivationBlock>(kRowChunk * (weight.inputs() / kBlock));
 }
 
-CpuStream::PerMember panel_scratch(CpuStream& stream) { return stream.per_member((kInputChunk + kRowChunk) * kPanel); }
+CpuStream::PerMember panel_scratch(CpuStream& stream) {
+  return stream.per_member((kUnpacked + kRowChunk) * kPanels * kPanel);
+}
 
 }  // namespace
 
@@ -129,7 +149,7 @@ void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weigh
   ActivationBlock* quantized = activation_scratch(stream, weight);
   const CpuStream::PerMember scratch = panel_scratch(stream);
   // Small enough to even out the threads, large enough to hide the cost of taking a task.
-  const std::int64_t grain = std::clamp(weight.panels() / 64 / kRowPanels * kRowPanels, kRowPanels, kRowPanels * 16);
+  const std::int64_t grain = std::clamp(weight.panels() / 64 / kPanels * kPanels, kPanels, kPanels * 16);
   for (std::int64_t row = 0; row < in.dims[0]; row += kRowChunk) {
     const Chunk chunk{.kernels = kernels,
                       .weight = weight,

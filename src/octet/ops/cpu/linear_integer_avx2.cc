@@ -44,6 +44,11 @@ struct Vector {
     const Ints index = _mm256_or_si256(codes, words(0x8000));
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), index);
   }
+  // By 2^kBits, of 32-bit lanes.
+  template <int kBits>
+  static Ints divide(Ints a) {
+    return _mm256_srai_epi32(a, kBits);
+  }
   static Ints low_words(Ints pairs) { return _mm256_srai_epi32(_mm256_slli_epi32(pairs, 16), 16); }
   static Ints high_words(Ints pairs) { return _mm256_srai_epi32(pairs, 16); }
   static Ints dot(Ints total, Ints codes, Ints values) {
@@ -122,7 +127,7 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
   integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
 }
 
-void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
   integer::kernels_of<Vector>(type).unpack(panel, k, count, out);
 }
 
