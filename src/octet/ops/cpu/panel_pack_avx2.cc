@@ -41,33 +41,29 @@ inline void transpose(__m256i (&words)[8]) {
   }
 }
 
-// Eight 16-bit values of each row, from this offset, into eight panel rows. kSplit: lanes j and j + 8 are neighbours.
-template <bool kSplit>
+// Eight 16-bit values of each row, from this offset, into eight panel rows.
 inline void transpose_halves(const Rows& rows, std::int64_t offset, std::byte* to) {
   __m256i words[8];
   for (int j = 0; j < 8; ++j) {
-    const __m128i a = load_16(rows.at(kSplit ? j : 2 * j, offset));
-    const __m128i b = load_16(rows.at(kSplit ? j + 8 : 2 * j + 1, offset));
+    const __m128i a = load_16(rows.at(2 * j, offset)), b = load_16(rows.at(2 * j + 1, offset));
     words[j] = join(_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
   }
   transpose(words);
   for (int i = 0; i < 8; ++i) store_32(to + i * 32, words[i]);
 }
 
-template <bool kSplit>
 void pack_halves(const Rows& rows, std::int64_t inputs, std::byte* panel) {
   std::int64_t k = 0;
-  for (; k + 8 <= inputs; k += 8) transpose_halves<kSplit>(rows, k * 2, panel + k * 32);
+  for (; k + 8 <= inputs; k += 8) transpose_halves(rows, k * 2, panel + k * 32);
   for (; k < inputs; ++k) {
-    for (int lane = 0; lane < kPanel; ++lane) {
-      __builtin_memcpy(panel + k * 32 + (kSplit ? bf16_slot(lane) : lane) * 2, rows.at(lane, k * 2), 2);
-    }
+    for (int lane = 0; lane < kPanel; ++lane) __builtin_memcpy(panel + k * 32 + lane * 2, rows.at(lane, k * 2), 2);
   }
 }
 
-void pack_floats(const Rows& rows, std::int64_t inputs, std::byte* panel) {
+// F32, or pairs of BF16 inputs.
+void pack_words(const Rows& rows, std::int64_t count, std::byte* panel) {
   std::int64_t k = 0;
-  for (; k + 8 <= inputs; k += 8) {
+  for (; k + 8 <= count; k += 8) {
     for (int half = 0; half < 2; ++half) {
       __m256i words[8];
       for (int j = 0; j < 8; ++j) words[j] = load_32(rows.at(half * 8 + j, k * 4));
@@ -75,8 +71,17 @@ void pack_floats(const Rows& rows, std::int64_t inputs, std::byte* panel) {
       for (int i = 0; i < 8; ++i) store_32(panel + (k + i) * 64 + half * 32, words[i]);
     }
   }
-  for (; k < inputs; ++k) {
+  for (; k < count; ++k) {
     for (int lane = 0; lane < kPanel; ++lane) __builtin_memcpy(panel + k * 64 + lane * 4, rows.at(lane, k * 4), 4);
+  }
+}
+
+void pack_bf16(const Rows& rows, std::int64_t inputs, std::byte* panel) {
+  const std::int64_t pairs = inputs / 2;
+  pack_words(rows, pairs, panel);
+  if (inputs % 2 == 0) return;
+  for (int lane = 0; lane < kPanel; ++lane) {
+    __builtin_memcpy(panel + pairs * 64 + lane * 4, rows.at(lane, pairs * 4), 2);
   }
 }
 
@@ -176,8 +181,8 @@ void pack_q8_0(const Rows& rows, std::int64_t inputs, std::byte* panel) {
   for (std::int64_t index = 0; index < inputs / kBlock; ++index) {
     const PanelRecord<std::byte> to(kFormat, panel, index);
     const std::int64_t block = index * 34;
-    transpose_halves<false>(rows, block + 2, to.codes);
-    transpose_halves<false>(rows, block + 18, to.codes + 256);
+    transpose_halves(rows, block + 2, to.codes);
+    transpose_halves(rows, block + 18, to.codes + 256);
     put_halves(rows, block, 0, to.scales);
   }
 }
@@ -284,11 +289,11 @@ bool pack_panel(DType type, const std::byte* first, std::int64_t row_bytes, std:
   const Rows rows{first, row_bytes};
   switch (type) {
     case DType::kF32:
-      return pack_floats(rows, inputs, panel), true;
+      return pack_words(rows, inputs, panel), true;
     case DType::kF16:
-      return pack_halves<false>(rows, inputs, panel), true;
+      return pack_halves(rows, inputs, panel), true;
     case DType::kBF16:
-      return pack_halves<true>(rows, inputs, panel), true;
+      return pack_bf16(rows, inputs, panel), true;
     case DType::kQ8_0:
       return pack_q8_0(rows, inputs, panel), true;
     case DType::kQ4_0:
