@@ -2,8 +2,10 @@
 
 #include <limits>
 
-// What differs here from set to set is speed alone; these are enough.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "octet/ops/cpu/kernels.h"
+
+// The portable set (NEON on arm64), AVX2 and AVX-512; what differs is speed alone.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "octet/ops/cpu/sampling_kernels.cc"
 #include "hwy/foreach_target.h"
@@ -122,15 +124,15 @@ class Chains {
   HWY_INLINE Chains() {
     for (auto& sum : sums_) sum = hn::Zero(kEight);
   }
-  // Vectors come in order. A template, so that only what fits the width is compiled.
-  template <typename Vector>
-  HWY_INLINE void add(Vector value, std::int64_t at) {
-    if constexpr (kLanes == 16) {
-      sums_[0] = hn::Add(sums_[0], hn::LowerHalf(kEight, value));
-      sums_[0] = hn::Add(sums_[0], hn::UpperHalf(kEight, value));
-    } else {
-      sums_[at / kLanes % kParts] = hn::Add(sums_[at / kLanes % kParts], value);
-    }
+  // Vectors come in order.
+  HWY_INLINE void add(V value, std::int64_t at) {
+#if HWY_TARGET == HWY_AVX3
+    static_cast<void>(at);
+    sums_[0] = hn::Add(sums_[0], hn::LowerHalf(kEight, value));
+    sums_[0] = hn::Add(sums_[0], hn::UpperHalf(kEight, value));
+#else
+    sums_[at / kLanes % kParts] = hn::Add(sums_[at / kLanes % kParts], value);
+#endif
   }
   // The sum of the chains in their order, with weights [whole, count) added, which no vector brought.
   HWY_INLINE double total(const float* weights, std::int64_t whole, std::int64_t count) const {
@@ -214,11 +216,29 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace octet::ops::cpu {
 namespace sampling {
-HWY_EXPORT(kernels);
-const SamplingKernels& widest() { return HWY_DYNAMIC_DISPATCH(kernels)(); }
+const SamplingKernels& portable() { return HWY_STATIC_DISPATCH(kernels)(); }
 }  // namespace sampling
 
-const SamplingKernels& sampling_kernels() { return sampling::widest(); }
+const SamplingKernels* find_sampling_kernels(std::string_view isa) {
+  if (isa == "portable") return &sampling::portable();
+#if HWY_TARGETS & HWY_AVX2
+  if (isa == "avx2" && avx2_kernels() != nullptr) return &sampling::N_AVX2::kernels();
+#endif
+#if HWY_TARGETS & HWY_AVX3
+  if (isa == "avx512" && avx512_kernels() != nullptr) return &sampling::N_AVX3::kernels();
+#endif
+  return nullptr;
+}
+
+const SamplingKernels& sampling_kernels() {
+  static const SamplingKernels& widest = []() -> const SamplingKernels& {
+    for (const std::string_view isa : {"avx512", "avx2"}) {
+      if (const SamplingKernels* kernels = find_sampling_kernels(isa)) return *kernels;
+    }
+    return *find_sampling_kernels("portable");
+  }();
+  return widest;
+}
 
 }  // namespace octet::ops::cpu
 #endif

@@ -2,6 +2,7 @@
 // are rounded apart, and nothing else rounds: the bits are the same on every instruction set.
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 namespace octet::ops::cpu {
 
@@ -33,7 +34,9 @@ struct SamplingKernels {
 // Below it weigh() gives 0, so that no subnormal number arises.
 constexpr float kLowestExponent = -86.0f;
 
-// Of the widest set that this machine runs.
+// "portable", "avx2" or "avx512"; null where this machine or this build cannot run it.
+const SamplingKernels* find_sampling_kernels(std::string_view isa);
+// The widest of them.
 const SamplingKernels& sampling_kernels();
 
 }  // namespace octet::ops::cpu
