@@ -20,19 +20,27 @@ constexpr int kTile = 6;        // rows that then meet it at once
 template <typename V>
 constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
 
-// Bits [first, first + count) of every 16-bit word, moved up to bit 4.
-template <typename V, int kFirst, int kCount>
-OCTET_PANEL_INLINE typename V::Ints bits_at_four(typename V::Ints words) {
-  const typename V::Ints mask = V::words(((1 << kCount) - 1) << 4);
-  if constexpr (kFirst < 4) {
-    return V::both(V::template left<4 - kFirst>(words), mask);
-  } else {
-    return V::both(V::template right<kFirst - 4>(words), mask);
+// Bits [first, first + count) of every 16-bit word, moved to bit `to`.
+template <typename V, int kFirst, int kCount, int kTo>
+OCTET_PANEL_INLINE typename V::Ints move_bits(typename V::Ints words) {
+  if constexpr (kFirst < kTo) {
+    words = V::template left<kTo - kFirst>(words);
+  } else if constexpr (kFirst > kTo) {
+    words = V::template right<kFirst - kTo>(words);
   }
+  return V::both(words, V::words(((1 << kCount) - 1) << kTo));
 }
 
-// Codes of one pair of inputs for the lanes of vector v as 16-bit words, zero not taken off.
-template <typename V, DType kType, int kPair>
+// Codes in nibbles can be taken where they lie in their word, times 2^shift, without moving them; the highest would
+// look negative there and moves. Sums of a record stay below 2^31: 15 << 8 and 5 bits, times 32767, times 8 inputs; 6
+// bits come with two splits.
+template <DType kType, int kPair>
+constexpr int kPlace =
+    block_panel(kType).low_bits == 4 && block_panel(kType).table == nullptr && kPair % 4 != 3 ? kPair % 4 * 4 : 0;
+
+// Codes of one pair of inputs for the lanes of vector v as 16-bit words, zero not taken off, times 2^kShift: 0 or
+// kPlace.
+template <typename V, DType kType, int kPair, int kShift = 0>
 OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kOf = kVectors<V>;
@@ -40,12 +48,12 @@ OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
     return V::widen_bytes(record.codes, kPair * kOf + v);
   } else {
     typename V::Ints codes = V::load(record.codes, kPair / 4 * kOf + v);
-    if constexpr (kPair % 4 != 0) codes = V::template right<kPair % 4 * 4>(codes);
-    if constexpr (kPair % 4 != 3) codes = V::both(codes, V::words(15));
+    if constexpr (kPair % 4 * 4 != kShift) codes = V::template right<kPair % 4 * 4 - kShift>(codes);
+    if constexpr (kPair % 4 != 3) codes = V::both(codes, V::words(15 << kShift));
     if constexpr (kFormat.high_bits == 1) {
-      codes = V::either(codes, bits_at_four<V, kPair, 1>(V::load(record.high, v)));
+      codes = V::either(codes, move_bits<V, kPair, 1, kShift + 4>(V::load(record.high, v)));
     } else if constexpr (kFormat.high_bits == 2) {
-      codes = V::either(codes, bits_at_four<V, kPair % 8 * 2, 2>(V::load(record.high, kPair / 8 * kOf + v)));
+      codes = V::either(codes, move_bits<V, kPair % 8 * 2, 2, kShift + 4>(V::load(record.high, kPair / 8 * kOf + v)));
     }
     if constexpr (kFormat.table != nullptr) codes = V::look_up(*kFormat.table, codes);
     return codes;
@@ -122,8 +130,10 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 template <typename V, DType kType, int kRows>
 struct DirectSums {
   static constexpr BlockPanel kFormat = block_panel(kType);
-  // One row alone would wait for every sum where multiply-add and sum are one instruction.
-  static constexpr int kChains = V::kChains == 1 ? 1 : 4 / ((kRows + 1) / 2 * kFormat.splits());
+  // One row takes codes where they lie: one chain of sums for each place. More would wait for every sum where
+  // multiply-add and sum are one instruction.
+  static constexpr bool kPlaces = kRows == 1;
+  static constexpr int kChains = kPlaces ? 4 : V::kChains == 1 ? 1 : 4 / ((kRows + 1) / 2 * kFormat.splits());
   const Record& record;
   const ActivationBlock* in;  // [kRows]
   typename V::Ints sums[kRows][kVectors<V>][kFormat.splits()];
@@ -146,7 +156,8 @@ struct DirectSums {
   OCTET_PANEL_INLINE void operator()() {
     constexpr int kSplit = kPair * kFormat.splits() / kPairs, kChain = kPair % kChains;
     typename V::Ints codes[kVectors<V>];
-    for (int v = 0; v < kVectors<V>; ++v) codes[v] = load_codes<V, kType, kPair>(record, v);
+    constexpr int kShift = kPlaces ? kPlace<kType, kPair> : 0;
+    for (int v = 0; v < kVectors<V>; ++v) codes[v] = load_codes<V, kType, kPair, kShift>(record, v);
     for (int r = 0; r < kRows; ++r) {
       const typename V::Ints values = pair_of<V>(in[r], kPair);
       for (int v = 0; v < kVectors<V>; ++v) {
@@ -161,6 +172,10 @@ struct DirectSums {
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors<V>; ++v) {
         for (int split = 0; split < kFormat.splits(); ++split) {
+          if constexpr (kPlaces) {
+            more[1][r][v][split] = V::template divide<kPlace<kType, 1>>(more[1][r][v][split]);
+            more[2][r][v][split] = V::template divide<kPlace<kType, 2>>(more[2][r][v][split]);
+          }
           for (int chain = 1; chain < kChains; ++chain) {
             sums[r][v][split] = V::sum(sums[r][v][split], more[chain][r][v][split]);
           }

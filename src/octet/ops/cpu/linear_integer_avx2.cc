@@ -44,6 +44,11 @@ struct Vector {
     const Ints index = _mm256_or_si256(codes, words(0x8000));
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), index);
   }
+  // By 2^kBits, of 32-bit lanes.
+  template <int kBits>
+  static Ints divide(Ints a) {
+    return _mm256_srai_epi32(a, kBits);
+  }
   static Ints low_words(Ints pairs) { return _mm256_srai_epi32(_mm256_slli_epi32(pairs, 16), 16); }
   static Ints high_words(Ints pairs) { return _mm256_srai_epi32(pairs, 16); }
   static Ints dot(Ints total, Ints codes, Ints values) {

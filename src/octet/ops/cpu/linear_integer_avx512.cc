@@ -42,6 +42,11 @@ struct Vector {
     const Ints index = _mm512_or_si512(codes, words(0x8000));
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), index);
   }
+  // By 2^kBits, of 32-bit lanes.
+  template <int kBits>
+  static Ints divide(Ints a) {
+    return _mm512_srai_epi32(a, kBits);
+  }
   static Ints low_words(Ints pairs) { return _mm512_srai_epi32(_mm512_slli_epi32(pairs, 16), 16); }
   static Ints high_words(Ints pairs) { return _mm512_srai_epi32(pairs, 16); }
   static Ints dot(Ints total, Ints codes, Ints values) { return _mm512_dpwssd_epi32(total, codes, values); }

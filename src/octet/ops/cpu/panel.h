@@ -153,7 +153,8 @@ struct FloatPanels {
   int count = 0;                   // panels, at most FloatRun::kMost
   std::int64_t inputs = 0;         // of all runs
   std::int64_t run_inputs = 0;     // of each but the last, which may be shorter
-  const FloatRun* runs = nullptr;  // and one more: what to ask of memory beside the last; any address
+  int ahead = 1;                   // runs by which memory is asked for
+  const FloatRun* runs = nullptr;  // and `ahead` more, only to be asked for; any address
 };
 
 // Where the parts of one record of a block type's panel lie; Byte is std::byte or const std::byte.
