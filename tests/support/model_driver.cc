@@ -139,7 +139,7 @@ ModelDriver::Logits ModelDriver::run(int sequence, std::span<const std::int32_t>
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> available;
-  for (const char* isa : {"scalar", "avx2", "avx512"})
+  for (const char* isa : {"scalar", "avx2", "avx512", "neon"})
     if (ops::make_cpu_backend(1, isa) != nullptr) available.emplace_back(isa);
   return available;
 }

@@ -52,6 +52,7 @@ struct Kernels {
 const Kernels& scalar_kernels();
 const Kernels* avx2_kernels();    // null where this machine or this build has no AVX2, FMA and F16C
 const Kernels* avx512_kernels();  // null without AVX-512 BW, DQ, VL and VNNI; gives the bits of avx2
+const Kernels* neon_kernels();    // null but on arm64; linear layers give the bits of avx2
 
 // The fastest set for "auto", else the named one; null where it cannot run.
 const Kernels* find_kernels(std::string_view isa);
