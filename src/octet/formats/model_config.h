@@ -40,9 +40,9 @@ struct MoeConfig {
 struct QuantizationConfig {
   enum class Method : std::uint8_t { kNone, kFp8 } method = Method::kNone;
   std::string name;  // as --quantization spells it: "fp8", "modelopt", "compressed-tensors", ...; empty: none
-  // Where the scales are: per block, output channel or matrix. kAny: whichever of the last two the tensors show.
+  // What has a scale of its own: a block, an output channel or a matrix. kAny: what the tensors show.
   enum class Scales : std::uint8_t { kBlock, kChannel, kTensor, kAny } scales = Scales::kAny;
-  std::int64_t block_outputs = 0, block_inputs = 0;  // 0: not by blocks
+  std::int64_t block_outputs = 0, block_inputs = 0;  // of kBlock and kAny; 0: none
   bool while_loading = false;                        // the stored weights are plain; matrices of the layers become FP8
   bool kv_cache_fp8 = false;                         // the checkpoint declares an FP8 cache
   std::vector<std::string> not_converted;            // module names, suffixes or patterns as the checkpoint lists them
