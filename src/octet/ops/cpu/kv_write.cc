@@ -8,24 +8,33 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // values narrowed at once
 
-// Narrows one head's values and scatters them to slot(d) of its block.
+// Narrows one head's values and scatters them to slot(d) of its block. FP8 holds them divided by its scale.
 template <typename T, typename Slot>
-void scatter(const Kernels& kernels, DType type, const float* values, std::int64_t head_dim, T* block, Slot slot) {
+void scatter(const Kernels& kernels, DType type, const float* values, float scale, std::int64_t head_dim, T* block,
+             Slot slot) {
   T narrow[kChunk];
+  float divided[kChunk];
   for (std::int64_t d = 0; d < head_dim; d += kChunk) {
     const std::int64_t count = std::min(kChunk, head_dim - d);
-    kernels.narrow(type, values + d, count, reinterpret_cast<std::byte*>(narrow));
+    const float* from = values + d;
+    if constexpr (sizeof(T) == 1) {
+      for (std::int64_t i = 0; i < count; ++i) divided[i] = from[i] / scale;
+      from = divided;
+    }
+    kernels.narrow(type, from, count, reinterpret_cast<std::byte*>(narrow));
     for (std::int64_t i = 0; i < count; ++i) block[slot(d + i)] = narrow[i];
   }
 }
 
 template <typename Slot>
-void write_head(const Kernels& kernels, DType type, const float* values, std::int64_t head_dim, std::byte* block,
-                Slot slot) {
+void write_head(const Kernels& kernels, DType type, const float* values, float scale, std::int64_t head_dim,
+                std::byte* block, Slot slot) {
   if (type == DType::kF32) {
-    scatter(kernels, type, values, head_dim, reinterpret_cast<float*>(block), slot);
+    scatter(kernels, type, values, scale, head_dim, reinterpret_cast<float*>(block), slot);
+  } else if (type == DType::kF8E4M3) {
+    scatter(kernels, type, values, scale, head_dim, reinterpret_cast<std::uint8_t*>(block), slot);
   } else {
-    scatter(kernels, type, values, head_dim, reinterpret_cast<std::uint16_t*>(block), slot);
+    scatter(kernels, type, values, scale, head_dim, reinterpret_cast<std::uint16_t*>(block), slot);
   }
 }
 
@@ -54,10 +63,10 @@ void qk_norm_rope_write(CpuStream& stream, const Kernels& kernels, const QkvSpec
       for (std::int64_t head = 0; head < kv_heads; ++head) {
         float* key = values + (heads + head) * head_dim;
         prepare(key, k_norm, cos_sin);
-        write_head(kernels, cache.keys.dtype, key, head_dim, paged.keys(block, head),
+        write_head(kernels, cache.keys.dtype, key, attention.k_scale, head_dim, paged.keys(block, head),
                    [&](std::int64_t d) { return paged.key_slot(d, token); });
-        write_head(kernels, cache.values.dtype, values + (heads + kv_heads + head) * head_dim, head_dim,
-                   paged.values(block, head), [&](std::int64_t d) { return paged.value_slot(token, d); });
+        write_head(kernels, cache.values.dtype, values + (heads + kv_heads + head) * head_dim, attention.v_scale,
+                   head_dim, paged.values(block, head), [&](std::int64_t d) { return paged.value_slot(token, d); });
       }
     }
   });

@@ -22,7 +22,7 @@ struct Chunk {
   const float* in;
   float* out;
   std::int64_t rows, in_stride, out_stride;
-  const ActivationBlock* quantized;  // [inputs / 32][rows]; null where no segment is integer
+  const ActivationBlock* const* quantized;  // [kActivationKinds], of [blocks of 32 inputs][rows]; null: not needed
 };
 
 // Writes the lanes of one panel's sums that are outputs, with the bias.
@@ -55,7 +55,7 @@ struct PanelRange {
 void integer_panels(const Chunk& chunk, const PanelRange& range, float* sums) {
   for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
     chunk.kernels.multiply_blocks(range.segment.type, range.segment.panel(panel), chunk.weight.inputs(),
-                                  chunk.quantized, chunk.rows, sums);
+                                  chunk.quantized[activation_kind(range.segment.type)], chunk.rows, sums);
     store(chunk, range.first_output(panel), range.outputs(panel), sums, kPanel);
   }
 }
@@ -74,7 +74,8 @@ void unpack(const Chunk& chunk, const PanelRange& range, std::int64_t first, std
             FloatRun* run, float* wide) {
   panels.type = DType::kF32;
   for (int i = 0; i < panels.count; ++i, wide += kUnpacked * kPanel) {
-    chunk.kernels.unpack(range.segment.type, range.segment.panel(first + i), k, panels.inputs, wide);
+    chunk.kernels.unpack(range.segment.type, range.segment.panel(first + i), k, records_of(panels.inputs) * kBlock,
+                         wide);
     run[0].at[i] = run[1].at[i] = reinterpret_cast<const std::byte*>(wide);
   }
 }
@@ -125,17 +126,33 @@ void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float*
 }
 
 void quantize_rows(CpuStream& stream, const Kernels& kernels, const float* in, std::int64_t in_stride,
-                   std::int64_t rows, std::int64_t inputs, ActivationBlock* out) {
+                   std::int64_t rows, std::int64_t inputs, int limit, ActivationBlock* out) {
   constexpr std::int64_t kValuesPerTask = 16384;
   const std::int64_t grain = std::max<std::int64_t>(1, kValuesPerTask / inputs);
   stream.team().parallel_for(rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) kernels.quantize(in + row * in_stride, inputs, out + row, rows);
+    for (std::int64_t row = begin; row < end; ++row) {
+      kernels.quantize(in + row * in_stride, inputs, limit, out + row, rows);
+    }
   });
 }
 
-ActivationBlock* activation_scratch(CpuStream& stream, const PackedLinear& weight) {
-  if (!weight.any_integer()) return nullptr;
-  return stream.activations().reserve<ActivationBlock>(kRowChunk * (weight.inputs() / kBlock));
+struct QuantizedRows {
+  ActivationBlock* kinds[kActivationKinds] = {};
+};
+
+QuantizedRows activation_scratch(CpuStream& stream, const PackedLinear& weight) {
+  std::int64_t count = 0;
+  for (int kind = 0; kind < kActivationKinds; ++kind) count += weight.quantizes(kind);
+  QuantizedRows rows;
+  if (count == 0) return rows;
+  const std::int64_t blocks = kRowChunk * records_of(weight.inputs());
+  ActivationBlock* next = stream.activations().reserve<ActivationBlock>(count * blocks);
+  for (int kind = 0; kind < kActivationKinds; ++kind) {
+    if (!weight.quantizes(kind)) continue;
+    rows.kinds[kind] = next;
+    next += blocks;
+  }
+  return rows;
 }
 
 CpuStream::PerMember panel_scratch(CpuStream& stream) {
@@ -146,7 +163,7 @@ CpuStream::PerMember panel_scratch(CpuStream& stream) {
 
 void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weight, TensorView in, TensorView out) {
   OCTET_CHECK(in.dims[1] == weight.inputs() && out.dims[1] == weight.outputs() && in.dims[0] == out.dims[0]);
-  ActivationBlock* quantized = activation_scratch(stream, weight);
+  const QuantizedRows quantized = activation_scratch(stream, weight);
   const CpuStream::PerMember scratch = panel_scratch(stream);
   // Small enough to even out the threads, large enough to hide the cost of taking a task.
   const std::int64_t grain = std::clamp(weight.panels() / 64 / kPanels * kPanels, kPanels, kPanels * 16);
@@ -158,9 +175,11 @@ void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weigh
                       .rows = std::min(kRowChunk, in.dims[0] - row),
                       .in_stride = in.strides[0],
                       .out_stride = out.strides[0],
-                      .quantized = quantized};
-    if (quantized != nullptr) {
-      quantize_rows(stream, kernels, chunk.in, chunk.in_stride, chunk.rows, weight.inputs(), quantized);
+                      .quantized = quantized.kinds};
+    for (int kind = 0; kind < kActivationKinds; ++kind) {
+      if (quantized.kinds[kind] == nullptr) continue;
+      quantize_rows(stream, kernels, chunk.in, chunk.in_stride, chunk.rows, weight.inputs(), kActivationLimits[kind],
+                    quantized.kinds[kind]);
     }
     stream.team().parallel_for(weight.panels(), grain, [&](int member, std::int64_t begin, std::int64_t end) {
       run_panels(chunk, begin, end, scratch.of(member));
