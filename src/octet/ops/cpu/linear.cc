@@ -4,31 +4,26 @@
 #include <cstring>
 
 #include "octet/base/check.h"
+#include "octet/ops/cpu/panel_product.h"
 
 namespace octet::ops::cpu {
 namespace {
-
-constexpr std::int64_t kRowChunk = 128;    // rows whose activations are kept in cache while the weights pass by
-constexpr std::int64_t kInputChunk = 128;  // inputs unpacked at once: 8 KiB of F32
-constexpr std::int64_t kRowPanels = 4;     // panels that multiply_row takes at once
 
 // One chunk of rows on its way through one weight.
 struct Chunk {
   const Kernels& kernels;
   const PackedLinear& weight;
-  const float* in;
+  PanelRows rows;
   float* out;
-  std::int64_t rows, in_stride, out_stride;
-  const ActivationBlock* quantized;  // [inputs / 32][rows]; null where no segment is integer
+  std::int64_t out_stride;
 };
 
-// Writes lanes of acc [rows][16] that are outputs, with the bias.
-void store(const Chunk& chunk, std::int64_t first_row, std::int64_t rows, std::int64_t first_output,
-           std::int64_t outputs, const float* acc) {
+// Writes the sums [rows][16] of lanes that are outputs, with the bias.
+void store(const Chunk& chunk, std::int64_t first_output, std::int64_t outputs, const float* sums) {
   const float* bias = chunk.weight.bias();
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* out = chunk.out + (first_row + r) * chunk.out_stride + first_output;
-    const float* from = acc + r * kPanel;
+  for (std::int64_t r = 0; r < chunk.rows.rows; ++r) {
+    float* out = chunk.out + r * chunk.out_stride + first_output;
+    const float* from = sums + r * kPanel;
     if (bias == nullptr && outputs == kPanel) {
       std::memcpy(out, from, kPanel * sizeof(float));
     } else if (bias == nullptr) {
@@ -39,69 +34,20 @@ void store(const Chunk& chunk, std::int64_t first_row, std::int64_t rows, std::i
   }
 }
 
-struct PanelRange {
-  const PackedLinear::Segment& segment;
-  std::int64_t begin, end;  // within the segment
-
-  std::int64_t first_output(std::int64_t panel) const { return segment.first_output + panel * kPanel; }
-  std::int64_t outputs(std::int64_t panel) const {
-    return std::min<std::int64_t>(kPanel, segment.outputs - panel * kPanel);
-  }
-};
-
-void integer_panels(const Chunk& chunk, const PanelRange& range, float* sums) {
-  for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
-    chunk.kernels.multiply_blocks(range.segment.type, range.segment.panel(panel), chunk.weight.inputs(),
-                                  chunk.quantized, chunk.rows, sums);
-    store(chunk, 0, chunk.rows, range.first_output(panel), range.outputs(panel), sums);
-  }
-}
-
-void one_float_row(const Chunk& chunk, const PanelRange& range) {
-  float acc[kRowPanels * kPanel];
-  for (std::int64_t panel = range.begin; panel < range.end; panel += kRowPanels) {
-    const std::int64_t panels = std::min(kRowPanels, range.end - panel);
-    chunk.kernels.multiply_row(range.segment.type, range.segment.panel(panel), panels, chunk.weight.inputs(), chunk.in,
-                               acc);
-    for (std::int64_t i = 0; i < panels; ++i) {
-      store(chunk, 0, 1, range.first_output(panel + i), range.outputs(panel + i), acc + i * kPanel);
-    }
-  }
-}
-
-// scratch: kInputChunk * kPanel weights, then kRowChunk * kPanel sums.
-void float_panels(const Chunk& chunk, const PanelRange& range, float* scratch) {
-  const DType type = range.segment.type;
-  if (chunk.rows == 1 && !is_block_type(type)) return one_float_row(chunk, range);
-  const std::int64_t inputs = chunk.weight.inputs();
-  float* sums = scratch + kInputChunk * kPanel;
-  for (std::int64_t panel = range.begin; panel < range.end; ++panel) {
-    const std::byte* weights = range.segment.panel(panel);
-    std::memset(sums, 0, static_cast<std::size_t>(chunk.rows * kPanel) * sizeof(float));
-    for (std::int64_t k = 0; k < inputs; k += kInputChunk) {
-      const std::int64_t count = std::min(kInputChunk, inputs - k);
-      const float* wide = scratch;
-      if (type == DType::kF32) {
-        wide = reinterpret_cast<const float*>(weights) + k * kPanel;
-      } else {
-        chunk.kernels.unpack(type, weights, k, count, scratch);
-      }
-      chunk.kernels.multiply(wide, kPanel, count, chunk.in + k, chunk.in_stride, chunk.rows, sums, kPanel);
-    }
-    store(chunk, 0, chunk.rows, range.first_output(panel), range.outputs(panel), sums);
-  }
-}
-
-// Panels [begin, end) of the whole weight.
+// Panels [begin, end) of the whole weight. scratch: kUnpackFloats, then the sums of kRowChunk rows or kRowPanels
+// panels.
 void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float* scratch) {
+  const std::int64_t at_once = chunk.rows.rows == 1 ? kRowPanels : 1;
+  float* sums = scratch + kUnpackFloats;
   for (const PackedLinear::Segment& segment : chunk.weight.segments()) {
-    const PanelRange range{segment, std::max<std::int64_t>(begin - segment.first_panel, 0),
-                           std::min(end - segment.first_panel, segment.panels)};
-    if (range.begin >= range.end) continue;
-    if (segment.integer) {
-      integer_panels(chunk, range, scratch);
-    } else {
-      float_panels(chunk, range, scratch);
+    const std::int64_t last = std::min(end - segment.first_panel, segment.panels);
+    for (std::int64_t panel = std::max<std::int64_t>(begin - segment.first_panel, 0); panel < last; panel += at_once) {
+      const std::int64_t count = std::min(at_once, last - panel);
+      multiply_panels(chunk.kernels, segment, chunk.weight.inputs(), chunk.rows, panel, count, scratch, sums);
+      for (std::int64_t i = 0; i < count; ++i) {
+        store(chunk, segment.first_output + (panel + i) * kPanel, segment.outputs_of(panel + i),
+              sums + i * chunk.rows.rows * kPanel);
+      }
     }
   }
 }
@@ -120,7 +66,7 @@ ActivationBlock* activation_scratch(CpuStream& stream, const PackedLinear& weigh
   return stream.activations().reserve<ActivationBlock>(kRowChunk * (weight.inputs() / kBlock));
 }
 
-CpuStream::PerMember panel_scratch(CpuStream& stream) { return stream.per_member((kInputChunk + kRowChunk) * kPanel); }
+CpuStream::PerMember panel_scratch(CpuStream& stream) { return stream.per_member(kUnpackFloats + kRowChunk * kPanel); }
 
 }  // namespace
 
@@ -131,17 +77,14 @@ void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weigh
   // Small enough to even out the threads, large enough to hide the cost of taking a task.
   const std::int64_t grain = std::clamp(weight.panels() / 64 / kRowPanels * kRowPanels, kRowPanels, kRowPanels * 16);
   for (std::int64_t row = 0; row < in.dims[0]; row += kRowChunk) {
-    const Chunk chunk{.kernels = kernels,
-                      .weight = weight,
-                      .in = in.row<const float>(row),
-                      .out = out.row<float>(row),
-                      .rows = std::min(kRowChunk, in.dims[0] - row),
-                      .in_stride = in.strides[0],
-                      .out_stride = out.strides[0],
-                      .quantized = quantized};
+    const PanelRows rows{.in = in.row<const float>(row),
+                         .in_stride = in.strides[0],
+                         .quantized = quantized,
+                         .rows = std::min(kRowChunk, in.dims[0] - row)};
     if (quantized != nullptr) {
-      quantize_rows(stream, kernels, chunk.in, chunk.in_stride, chunk.rows, weight.inputs(), quantized);
+      quantize_rows(stream, kernels, rows.in, rows.in_stride, rows.rows, weight.inputs(), quantized);
     }
+    const Chunk chunk{kernels, weight, rows, out.row<float>(row), out.strides[0]};
     stream.team().parallel_for(weight.panels(), grain, [&](int member, std::int64_t begin, std::int64_t end) {
       run_panels(chunk, begin, end, scratch.of(member));
     });

@@ -7,6 +7,7 @@
 
 #include "octet/base/thread_team.h"
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/panel.h"
 #include "octet/ops/cpu/weight_arena.h"
 #include "octet/tensor/tensor.h"
 
@@ -24,6 +25,9 @@ class PackedLinear final : public Linear {
     const std::byte* data = nullptr;
 
     const std::byte* panel(std::int64_t index) const { return data + index * panel_bytes; }  // within the segment
+    std::int64_t outputs_of(std::int64_t index) const {
+      return outputs - index * kPanel < kPanel ? outputs - index * kPanel : std::int64_t{kPanel};
+    }
   };
 
   PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const LinearPart> parts, Activations activations);

@@ -34,6 +34,11 @@ class CpuStream final : public Stream {
   Scratch& activations() { return activations_; }  // quantised rows of a linear layer
   Scratch& tiles() { return tiles_; }              // what attention divides among threads
   Scratch& partials() { return partials_; }        // splits of attention that wait to be merged
+  // What experts() keeps of a pass over (row, expert) pairs.
+  struct ExpertScratch {
+    Scratch plan, quantized_inputs, inputs, quantized_acts, acts;
+  };
+  ExpertScratch& experts() { return experts_; }
   // `count` floats for each member; member m's start at base + m * stride.
   struct PerMember {
     float* base;
@@ -49,6 +54,7 @@ class CpuStream final : public Stream {
   ThreadTeam team_;
   Sampler sampler_;
   Scratch activations_, tiles_, partials_, members_;
+  ExpertScratch experts_;
 };
 
 }  // namespace octet::ops::cpu
