@@ -12,9 +12,7 @@ namespace {
 
 constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
 constexpr std::int64_t kTileQueries = 24;  // queries (rows times heads of a group) that share a read of the cache
-constexpr std::int64_t kValueChunk = 32;   // positions whose values are widened at once
-constexpr std::int64_t kStoredQueries =
-    6;  // up to so many read the cache as it is stored: they would not repay widening
+constexpr std::int64_t kValueChunk = 32;   // positions whose values are put into panels at once
 constexpr std::int64_t kItemsPerThread = 4;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -26,9 +24,10 @@ struct RowTile {
   std::int32_t first;      // key that any of its rows sees
 };
 
-// Asks for memory that will be read next: the cache's blocks lie anywhere, so the machine cannot know.
-void ask_for(const std::byte* data, std::int64_t bytes) {
-  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(data + line, 0, 2);
+// One value of a cache from one place to another.
+void copy_value(DType type, const std::byte* from, std::int64_t from_slot, std::byte* to, std::int64_t to_slot) {
+  const std::int64_t bytes = bytes_of(type, 1);
+  std::memcpy(to + to_slot * bytes, from + from_slot * bytes, static_cast<std::size_t>(bytes));
 }
 
 // A sum over keys that is not divided by its weight yet; out: [width] beside it.
@@ -70,19 +69,20 @@ class Attention {
  private:
   // One member's scratch memory.
   struct Work {
-    float* queries;   // [tile queries][head_dim], scaled
-    float* scores;    // [tile queries][256]
-    float* wide;      // [head_dim][16] keys, or [32][width] values
-    float* split;     // [tile queries][width]
-    float* total;     // [tile queries][width]
-    Partial* splits;  // [tile queries]
-    Partial* totals;  // [tile queries]
+    float* queries;    // [tile queries][head_dim], scaled
+    float* scores;     // [tile queries][256]
+    std::byte* spare;  // two panels of keys, or one of 32 values, for caches that do not lie in panels
+    float* split;      // [tile queries][width]
+    float* total;      // [tile queries][width]
+    Partial* splits;   // [tile queries]
+    Partial* totals;   // [tile queries]
   };
   std::int64_t tile_queries() const { return tile_rows_ * group_; }
   // The first key that a row sees.
   std::int64_t first_seen(std::int64_t row) const {
     return spec_.window == 0 ? 0 : std::max<std::int64_t>(0, paged_.position(row) + 1 - spec_.window);
   }
+  std::int64_t spare_floats() const;
   std::int64_t work_floats() const;
   Work work_at(float* base) const;
 
@@ -92,10 +92,14 @@ class Attention {
 
   std::int64_t cut_tiles(RowTile* tiles) const;
   void load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const;
-  void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
-                  std::int64_t queries, const Work& work, float* scores) const;
-  void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                  std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const;
+  const std::byte* key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
+                             std::byte* spare) const;
+  void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                  std::int64_t end, std::int64_t queries, const Work& work) const;
+  void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                  std::int64_t end, std::int64_t queries, const Work& work) const;
+  void add_plain_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                        std::int64_t end, std::int64_t queries, const Work& work) const;
   // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
   // none of them, past its end or before its window, gets a sum of 0.
   void run_split(const RowTile& tile, std::int64_t kv_head, std::int64_t split, const Work& work) const;
@@ -115,9 +119,12 @@ class Attention {
   std::int64_t tile_rows_;
 };
 
+std::int64_t Attention::spare_floats() const {
+  return std::max<std::int64_t>(2 * round_up(spec_.head_dim, 2), kValueChunk) * kPanel;
+}
+
 std::int64_t Attention::work_floats() const {
-  const std::int64_t wide = std::max<std::int64_t>(spec_.head_dim * kPanel, kValueChunk * width_);
-  return tile_queries() * (round_up(spec_.head_dim, kPanel) + kSplit + 2 * width_ + 4) + wide + kPanel;
+  return tile_queries() * (round_up(spec_.head_dim, kPanel) + kSplit + 2 * width_ + 4) + spare_floats() + kPanel;
 }
 
 Attention::Work Attention::work_at(float* base) const {
@@ -125,8 +132,9 @@ Attention::Work Attention::work_at(float* base) const {
   Work work;
   work.queries = base;
   work.scores = work.queries + queries * round_up(spec_.head_dim, kPanel);
-  work.wide = work.scores + queries * kSplit;
-  work.split = work.wide + std::max<std::int64_t>(spec_.head_dim * kPanel, kValueChunk * width_);
+  float* spare = work.scores + queries * kSplit;
+  work.spare = reinterpret_cast<std::byte*>(spare);
+  work.split = spare + spare_floats();
   work.total = work.split + queries * width_;
   work.splits = reinterpret_cast<Partial*>(work.total + queries * width_);
   work.totals = work.splits + queries;
@@ -160,62 +168,97 @@ void Attention::load_queries(const RowTile& tile, std::int64_t kv_head, float* q
   }
 }
 
-// Adds the products of all queries with the keys of 16 positions from `position` on. Lanes from `end` on hold anything;
-// blocks past it are not touched.
-void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
-                           std::int64_t queries, const Work& work, float* scores) const {
+// Where the panel of keys of 16 positions from `position` on lies. Lanes from `end` on hold anything; blocks past it
+// are not touched. spare: [head_dim, or one more][16], for what does not lie in panels.
+const std::byte* Attention::key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position,
+                                      std::int64_t end, std::byte* spare) const {
   const DType type = cache_.keys.dtype;
-  const std::int64_t block_size = spec_.block_size, head_dim = spec_.head_dim;
-  for (std::int64_t lane = 0; lane < kPanel;) {
-    const std::int64_t at = position + lane;
-    if (at >= end) break;
-    const std::int64_t token = at % block_size;
-    const std::int64_t run = std::min<std::int64_t>(kPanel - lane, block_size - token);
-    const std::byte* keys = paged_.keys(paged_.block(table, at), kv_head) + bytes_of(type, token);
-    if (run == kPanel && (type == DType::kF32 || queries <= kStoredQueries)) {
-      if (token + kPanel == block_size && at + kPanel < end) {
-        ask_for(paged_.keys(paged_.block(table, at + kPanel), kv_head), bytes_of(type, head_dim * block_size));
-      }
-      return kernels_.multiply_stored(type, keys, block_size, head_dim, work.queries, head_dim, queries, scores,
-                                      kSplit);
-    }
-    kernels_.widen(type, keys, block_size, head_dim, run, work.wide + lane, kPanel);
-    lane += run;
+  if (paged_.key_panels()) {
+    return paged_.keys(paged_.block(table, position), kv_head) +
+           bytes_of(type, paged_.key_slot(0, position % spec_.block_size));
   }
-  kernels_.multiply(work.wide, kPanel, head_dim, work.queries, head_dim, queries, scores, kSplit);
+  for (std::int64_t lane = 0; lane < kPanel && position + lane < end; ++lane) {
+    const std::byte* block = paged_.keys(paged_.block(table, position + lane), kv_head);
+    const std::int64_t token = (position + lane) % spec_.block_size;
+    for (std::int64_t d = 0; d < spec_.head_dim; ++d) {
+      copy_value(type, block, paged_.key_slot(d, token), spare, float_slot(type, d, static_cast<int>(lane)));
+    }
+  }
+  return spare;
 }
 
-// Adds the values of `count` positions from `position` on, of those before `end`, weighed by each query's scores.
-void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t count,
-                           std::int64_t end, std::int64_t queries, const Work& work, const float* scores) const {
-  const DType type = cache_.values.dtype;
+// Adds the products of all queries with keys [begin + from, end), two panels of them at a time.
+void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                           std::int64_t end, std::int64_t queries, const Work& work) const {
   const std::int64_t head_dim = spec_.head_dim;
-  const bool stored = width_ == head_dim && queries <= kStoredQueries;
-  for (std::int64_t i = 0; i < count;) {
-    const std::int64_t token = (position + i) % spec_.block_size;
-    const std::int64_t run = std::min<std::int64_t>(count - i, spec_.block_size - token);
-    const std::byte* values =
-        paged_.values(paged_.block(table, position + i), kv_head) + bytes_of(type, token * head_dim);
-    if (stored) {
-      if (position + i + run < end) {
-        ask_for(paged_.values(paged_.block(table, position + i + run), kv_head), bytes_of(type, head_dim * run));
-      }
-      for (std::int64_t d = 0; d < width_; d += kPanel) {
-        kernels_.multiply_stored(type, values + bytes_of(type, d), head_dim, run, scores + i, kSplit, queries,
-                                 work.split + d, width_);
-      }
-    } else {
-      float* to = work.wide + i * width_;
-      kernels_.widen(type, values, head_dim, run, head_dim, to, width_);
-      for (std::int64_t t = 0; t < run && head_dim < width_; ++t) {
-        std::fill(to + t * width_ + head_dim, to + (t + 1) * width_, 0.0f);
+  const std::int64_t spare_bytes = bytes_of(cache_.keys.dtype, round_up(head_dim, 2) * kPanel);
+  FloatRun runs[3];
+  FloatPanels panels{.type = cache_.keys.dtype, .count = 0, .inputs = head_dim, .run_inputs = head_dim, .runs = runs};
+  const auto place = [&](std::int64_t position, FloatRun& run) {
+    int count = 0;
+    for (; count < 2 && position < end; ++count, position += kPanel) {
+      run.at[count] = key_panel(table, kv_head, position, end, work.spare + count * spare_bytes);
+    }
+    return count;
+  };
+  panels.count = place(begin + from, runs[0]);
+  for (std::int64_t i = from; begin + i < end; i += 2 * kPanel) {
+    runs[1] = runs[0];
+    const int next = paged_.key_panels() ? place(begin + i + 2 * kPanel, runs[1]) : 0;
+    kernels_.multiply(panels, work.queries, head_dim, queries, work.scores + i, kSplit);
+    panels.count = paged_.key_panels() ? next : place(begin + i + 2 * kPanel, runs[0]);
+    if (paged_.key_panels()) runs[0] = runs[1];
+  }
+}
+
+// Adds values [begin + from, end), weighed by each query's scores.
+void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                           std::int64_t end, std::int64_t queries, const Work& work) const {
+  const DType type = cache_.values.dtype;
+  const std::int64_t block_size = spec_.block_size;
+  const std::int64_t run_inputs = std::min(block_size, kSplit);
+  if (!paged_.value_panels() || kSplit % run_inputs != 0) {
+    return add_plain_values(table, kv_head, begin, from, end, queries, work);
+  }
+  // Whole blocks: what lies before `from` has weights of exactly 0.
+  from = from / run_inputs * run_inputs;
+  FloatRun runs[kSplit + 1];
+  FloatPanels panels{.type = type, .count = 0, .inputs = end - begin - from, .run_inputs = run_inputs, .runs = runs};
+  for (std::int64_t d = 0; d < width_; d += panels.count * kPanel) {
+    panels.count = static_cast<int>(std::min<std::int64_t>(FloatRun::kMost, (width_ - d) / kPanel));
+    FloatRun* run = runs;
+    for (std::int64_t position = begin + from; position < end; position += run_inputs, ++run) {
+      const std::byte* block = paged_.values(paged_.block(table, position), kv_head);
+      for (int i = 0; i < panels.count; ++i) {
+        run->at[i] = block + bytes_of(type, paged_.value_slot(position % block_size, d + i * kPanel));
       }
     }
-    i += run;
+    *run = run[-1];
+    kernels_.multiply(panels, work.scores + from, kSplit, queries, work.split + d, width_);
   }
-  if (stored) return;
-  for (std::int64_t d = 0; d < width_; d += kPanel) {
-    kernels_.multiply(work.wide + d, width_, count, scores, kSplit, queries, work.split + d, width_);
+}
+
+// The same where values do not lie in panels: they are put into some, few positions at a time.
+void Attention::add_plain_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                                 std::int64_t end, std::int64_t queries, const Work& work) const {
+  const DType type = cache_.values.dtype;
+  FloatRun runs[2];
+  FloatPanels panels{.type = type, .count = 1, .inputs = 0, .run_inputs = 0, .runs = runs};
+  runs[0].at[0] = runs[1].at[0] = work.spare;
+  for (std::int64_t i = from; begin + i < end; i += kValueChunk) {
+    panels.inputs = panels.run_inputs = std::min(kValueChunk, end - begin - i);
+    for (std::int64_t first = 0; first < width_; first += kPanel) {
+      std::memset(work.spare, 0, static_cast<std::size_t>(bytes_of(type, kValueChunk * kPanel)));
+      for (std::int64_t k = 0; k < panels.inputs; ++k) {
+        const std::byte* block = paged_.values(paged_.block(table, begin + i + k), kv_head);
+        const std::int64_t token = (begin + i + k) % spec_.block_size;
+        for (std::int64_t d = first; d < std::min<std::int64_t>(first + kPanel, spec_.head_dim); ++d) {
+          copy_value(type, block, paged_.value_slot(token, d), work.spare,
+                     float_slot(type, k, static_cast<int>(d - first)));
+        }
+      }
+      kernels_.multiply(panels, work.scores + i, kSplit, queries, work.split + first, width_);
+    }
   }
 }
 
@@ -232,9 +275,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
     std::fill_n(work.scores + query * kSplit, padded, 0.0f);
     std::fill_n(work.split + query * width_, width_, 0.0f);
   }
-  for (std::int64_t i = from; i < count; i += kPanel) {
-    add_scores(table, kv_head, begin + i, begin + count, queries, work, work.scores + i);
-  }
+  add_scores(table, kv_head, begin, from, begin + count, queries, work);
   for (std::int64_t query = 0; query < queries; ++query) {
     const std::int64_t row = tile.first_row + query / group_;
     const std::int64_t seen = std::min(paged_.position(row) + 1 - begin, kSplit);
@@ -248,10 +289,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
       kernels_.softmax(scores, seen, padded, &work.splits[query].max, &work.splits[query].sum);
     }
   }
-  for (std::int64_t i = from; i < count; i += kValueChunk) {
-    add_values(table, kv_head, begin + i, std::min(kValueChunk, count - i), begin + count, queries, work,
-               work.scores + i);
-  }
+  add_values(table, kv_head, begin, from, begin + count, queries, work);
 }
 
 void Attention::write_out(const RowTile& tile, std::int64_t kv_head, std::int64_t query, const Partial& total,

@@ -13,12 +13,8 @@ void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t
            std::int64_t out_stride);
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out);
 void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
-// Block types.
-void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
-void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
-                     const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
-void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,
-                  float* acc);
+void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
+              std::int64_t acc_stride);
 void quantize(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride);
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc);

@@ -5,8 +5,8 @@
 
 namespace octet::ops::cpu::avx512 {
 
-void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
-                     const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride);
+void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
+              std::int64_t acc_stride);
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc);
 

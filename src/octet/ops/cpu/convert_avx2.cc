@@ -1,4 +1,4 @@
-// Widening, narrowing and unpacking with AVX2 and F16C. No standard header with inline functions may come in: the
+// Widening and narrowing with AVX2 and F16C. No standard header with inline functions may come in: the
 // linker could keep this file's AVX2 copy of one for the whole program.
 #include <immintrin.h>
 
@@ -62,16 +62,6 @@ void narrow_run(const float* in, std::int64_t count, std::uint16_t* out) {
   for (std::int64_t k = i; k < count; ++k) out[k] = halves[k - i];
 }
 
-void unpack_bf16(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  const auto* rows = reinterpret_cast<const __m256i*>(panel) + k;
-  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const __m256i words = _mm256_loadu_si256(rows + i);
-    _mm256_storeu_ps(out + i * kPanel, _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)));
-    _mm256_storeu_ps(out + i * kPanel + 8, _mm256_castsi256_ps(_mm256_and_si256(words, upper)));
-  }
-}
-
 void copy_floats(const float* in, std::int64_t count, float* out) {
   std::int64_t i = 0;
   for (; i + 8 <= count; i += 8) _mm256_storeu_ps(out + i, _mm256_loadu_ps(in + i));
@@ -94,19 +84,6 @@ void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   if (type == DType::kF16) return narrow_run<DType::kF16>(in, count, halves);
   if (type == DType::kBF16) return narrow_run<DType::kBF16>(in, count, halves);
   copy_floats(in, count, reinterpret_cast<float*>(out));
-}
-
-void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  switch (type) {
-    case DType::kBF16:
-      return unpack_bf16(panel, k, count, out);
-    case DType::kF16:
-      return widen(type, panel + k * kPanel * 2, 0, 1, count * kPanel, out, 0);
-    case DType::kF32:
-      return copy_floats(reinterpret_cast<const float*>(panel) + k * kPanel, count * kPanel, out);
-    default:
-      return unpack_blocks(type, panel, k, count, out);
-  }
 }
 
 }  // namespace octet::ops::cpu::avx2

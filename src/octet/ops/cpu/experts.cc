@@ -75,7 +75,7 @@ class ExpertPass {
         in_(in),
         out_(out),
         plan_(plan_experts(stream.experts().plan, static_cast<std::int64_t>(layer.weights_of.size()), ids, weights)),
-        members_(stream.per_member(kUnpackFloats + 2 * kTileRows * kPanel)) {
+        members_(stream.per_member(kProductFloats + 2 * kTileRows * kPanel)) {
     const std::int64_t pairs = ids.dims[0] * ids.dims[1];
     CpuStream::ExpertScratch& scratch = stream.experts();
     if (layer.inputs.quantized) {
@@ -198,11 +198,11 @@ void add_bias(const float* bias, const PackedLinear::Segment& segment, std::int6
   }
 }
 
-// scratch: kUnpackFloats, then kTileRows sums of gate and of up.
+// scratch: kProductFloats, then kTileRows sums of gate and of up.
 void ExpertPass::gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int64_t count, float* scratch) const {
   const PackedLinear& weight = packed(weights(job).gate_up);
   const PanelRows rows = input_rows(job);
-  float* gate = scratch + kUnpackFloats;
+  float* gate = scratch + kProductFloats;
   float* up = gate + kTileRows * kPanel;
   float* const sums[] = {gate, up};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -244,7 +244,7 @@ void ExpertPass::down() {
 void ExpertPass::down_panels(std::int64_t begin, std::int64_t end, float* scratch) const {
   const std::int64_t first = begin * kPanel, count = std::min(end * kPanel, layer_.hidden) - first;
   for (std::int64_t row = 0; row < out_.dims[0]; ++row) std::fill_n(out_.row<float>(row) + first, count, 0.0f);
-  float* sums = scratch + kUnpackFloats;
+  float* sums = scratch + kProductFloats;
   for (const ExpertJob& job : plan_.jobs) {
     const PackedLinear& weight = packed(weights(job).down);
     const PackedLinear::Segment& segment = weight.segments().front();

@@ -19,8 +19,7 @@ const Kernels* avx2_kernels() {
     set.widen = avx2::widen;
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;
-    set.multiply_stored = avx2::multiply_stored;
-    set.multiply_row = avx2::multiply_row;
+    set.multiply = avx2::multiply;
     set.quantize = avx2::quantize;
     set.multiply_blocks = avx2::multiply_blocks;
     return set;
@@ -41,7 +40,7 @@ const Kernels* avx512_kernels() {
     if (!runs) return Kernels{};
     Kernels set = *narrower;
     set.isa = "avx512";
-    set.multiply_stored = avx512::multiply_stored;
+    set.multiply = avx512::multiply;
     set.multiply_blocks = avx512::multiply_blocks;
     return set;
   }();

@@ -20,23 +20,11 @@ struct Kernels {
   void (*narrow)(DType type, const float* in, std::int64_t count, std::byte* out);
 
   // ---- linear layers (panel.h)
-  // Inputs [k, k + count) of a panel as F32: out[count][16]. Block types: k and count are multiples of 32.
+  // Inputs [k, k + count) of a block type's panel as F32: out[count][16]. k and count are multiples of 32.
   void (*unpack)(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
-  // acc[r][lane] += in[r][k] * weights[k][lane] for 16 lanes, k ascending, one multiply-add after the other; weights of
-  // any float type, widened on the way.
-  void (*multiply_stored)(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
-                          const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
-                          std::int64_t acc_stride);
-  OCTET_PANEL_INLINE void multiply(const float* weights, std::int64_t weight_stride, std::int64_t count,
-                                   const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
-                                   std::int64_t acc_stride) const {
-    multiply_stored(DType::kF32, reinterpret_cast<const std::byte*>(weights), weight_stride, count, in, in_stride, rows,
-                    acc, acc_stride);
-  }
-  // The same chain from zero for one row and 1 to 4 adjacent panels of a float type, without unpacking:
-  // acc[panels][16].
-  void (*multiply_row)(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs,
-                       const float* in, float* acc);
+  // acc[r][panel * 16 + lane] += in[r][k] * weight(panel, k, lane), k ascending, one multiply-add after the other.
+  void (*multiply)(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
+                   std::int64_t acc_stride);
   // One row of `inputs` values; block b goes to out[b * out_stride].
   void (*quantize)(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride);
   // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [inputs /

@@ -42,7 +42,7 @@ void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   }
 }
 
-void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
   const BlockPanel format = block_panel(type);
   for (std::int64_t i = 0; i < count; ++i) {
     const PanelRecord<const std::byte> record(format, panel, (k + i) / kBlock);
@@ -51,52 +51,27 @@ void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int6
   }
 }
 
-void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  if (is_block_type(type)) return unpack_blocks(type, panel, k, count, out);
-  if (type != DType::kBF16) {
-    const std::int64_t width = type == DType::kF32 ? 4 : 2;
-    return widen_run(type, panel + k * kPanel * width, count * kPanel, out);
-  }
-  const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + k * kPanel;
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (int lane = 0; lane < kPanel; ++lane) {
-      out[i * kPanel + lane] = widen_bf16(values[i * kPanel + bf16_slot(lane)]);
-    }
+// The weights of input k in a panel.
+void read_input(const FloatPanels& panels, int panel, std::int64_t k, float* out) {
+  const std::byte* run = panels.runs[k / panels.run_inputs].at[panel];
+  const std::int64_t input = k % panels.run_inputs;
+  for (int lane = 0; lane < kPanel; ++lane) {
+    widen_run(panels.type, run + float_slot(panels.type, input, lane) * (panels.type == DType::kF32 ? 4 : 2), 1,
+              out + lane);
   }
 }
 
-void multiply(const float* weights, std::int64_t weight_stride, std::int64_t count, const float* in,
-              std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float sums[kPanel];
-    std::memcpy(sums, acc + r * acc_stride, sizeof sums);
-    for (std::int64_t k = 0; k < count; ++k) {
-      const float value = in[r * in_stride + k];
-      for (int lane = 0; lane < kPanel; ++lane) sums[lane] += value * weights[k * weight_stride + lane];
-    }
-    std::memcpy(acc + r * acc_stride, sums, sizeof sums);
-  }
-}
-
-void multiply_stored(DType type, const std::byte* weights, std::int64_t weight_stride, std::int64_t count,
-                     const float* in, std::int64_t in_stride, std::int64_t rows, float* acc, std::int64_t acc_stride) {
-  float wide[kPanel];
-  for (std::int64_t k = 0; k < count; ++k) {
-    widen_run(type, weights + k * weight_stride * (type == DType::kF32 ? 4 : 2), kPanel, wide);
-    multiply(wide, kPanel, 1, in + k, in_stride, rows, acc, acc_stride);
-  }
-}
-
-void multiply_row(DType type, const std::byte* first_panel, std::int64_t panels, std::int64_t inputs, const float* in,
-                  float* acc) {
-  constexpr std::int64_t kChunk = 16;
-  float weights[kChunk * kPanel];
-  std::memset(acc, 0, static_cast<std::size_t>(panels * kPanel) * sizeof(float));
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
-    for (std::int64_t k = 0; k < inputs; k += kChunk) {
-      const std::int64_t count = inputs - k < kChunk ? inputs - k : kChunk;
-      unpack(type, first_panel + panel * panel_bytes(type, inputs), k, count, weights);
-      multiply(weights, kPanel, count, in + k, 0, 1, acc + panel * kPanel, kPanel);
+void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
+              std::int64_t acc_stride) {
+  float weights[kPanel];
+  for (int panel = 0; panel < panels.count; ++panel) {
+    for (std::int64_t k = 0; k < panels.inputs; ++k) {
+      read_input(panels, panel, k, weights);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        float* sums = acc + r * acc_stride + panel * kPanel;
+        const float value = in[r * in_stride + k];
+        for (int lane = 0; lane < kPanel; ++lane) sums[lane] += value * weights[lane];
+      }
     }
   }
 }
@@ -182,8 +157,7 @@ const Kernels& scalar_kernels() {
     set.widen = widen;
     set.narrow = narrow;
     set.unpack = unpack;
-    set.multiply_stored = multiply_stored;
-    set.multiply_row = multiply_row;
+    set.multiply = multiply;
     set.quantize = quantize;
     set.multiply_blocks = multiply_blocks;
     add_portable_elements(set);

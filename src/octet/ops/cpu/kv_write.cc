@@ -8,15 +8,24 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;  // values narrowed at once
 
-// Scatters one key into column `token` of its transposed block.
-template <typename T>
-void write_column(const Kernels& kernels, DType type, const float* key, std::int64_t head_dim, std::int64_t block_size,
-                  T* block, std::int64_t token) {
+// Narrows one head's values and scatters them to slot(d) of its block.
+template <typename T, typename Slot>
+void scatter(const Kernels& kernels, DType type, const float* values, std::int64_t head_dim, T* block, Slot slot) {
   T narrow[kChunk];
   for (std::int64_t d = 0; d < head_dim; d += kChunk) {
     const std::int64_t count = std::min(kChunk, head_dim - d);
-    kernels.narrow(type, key + d, count, reinterpret_cast<std::byte*>(narrow));
-    for (std::int64_t i = 0; i < count; ++i) block[(d + i) * block_size + token] = narrow[i];
+    kernels.narrow(type, values + d, count, reinterpret_cast<std::byte*>(narrow));
+    for (std::int64_t i = 0; i < count; ++i) block[slot(d + i)] = narrow[i];
+  }
+}
+
+template <typename Slot>
+void write_head(const Kernels& kernels, DType type, const float* values, std::int64_t head_dim, std::byte* block,
+                Slot slot) {
+  if (type == DType::kF32) {
+    scatter(kernels, type, values, head_dim, reinterpret_cast<float*>(block), slot);
+  } else {
+    scatter(kernels, type, values, head_dim, reinterpret_cast<std::uint16_t*>(block), slot);
   }
 }
 
@@ -45,16 +54,10 @@ void qk_norm_rope_write(CpuStream& stream, const Kernels& kernels, const QkvSpec
       for (std::int64_t head = 0; head < kv_heads; ++head) {
         float* key = values + (heads + head) * head_dim;
         prepare(key, k_norm, cos_sin);
-        std::byte* keys = paged.keys(block, head);
-        if (cache.keys.dtype == DType::kF32) {
-          write_column(kernels, DType::kF32, key, head_dim, attention.block_size, reinterpret_cast<float*>(keys),
-                       token);
-        } else {
-          write_column(kernels, cache.keys.dtype, key, head_dim, attention.block_size,
-                       reinterpret_cast<std::uint16_t*>(keys), token);
-        }
-        kernels.narrow(cache.values.dtype, values + (heads + kv_heads + head) * head_dim, head_dim,
-                       paged.values(block, head) + bytes_of(cache.values.dtype, token * head_dim));
+        write_head(kernels, cache.keys.dtype, key, head_dim, paged.keys(block, head),
+                   [&](std::int64_t d) { return paged.key_slot(d, token); });
+        write_head(kernels, cache.values.dtype, values + (heads + kv_heads + head) * head_dim, head_dim,
+                   paged.values(block, head), [&](std::int64_t d) { return paged.value_slot(token, d); });
       }
     }
   });

@@ -34,13 +34,12 @@ void store(const Chunk& chunk, std::int64_t first_output, std::int64_t outputs, 
   }
 }
 
-// Panels [begin, end) of the whole weight. scratch: kUnpackFloats, then the sums of kRowChunk rows or kRowPanels
-// panels.
+// Panels [begin, end) of the whole weight. scratch: kProductFloats, then the sums of kRowChunk rows.
 void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float* scratch) {
-  const std::int64_t at_once = chunk.rows.rows == 1 ? kRowPanels : 1;
-  float* sums = scratch + kUnpackFloats;
+  float* sums = scratch + kProductFloats;
   for (const PackedLinear::Segment& segment : chunk.weight.segments()) {
     const std::int64_t last = std::min(end - segment.first_panel, segment.panels);
+    const std::int64_t at_once = segment.integer ? 1 : kRunPanels;
     for (std::int64_t panel = std::max<std::int64_t>(begin - segment.first_panel, 0); panel < last; panel += at_once) {
       const std::int64_t count = std::min(at_once, last - panel);
       multiply_panels(chunk.kernels, segment, chunk.weight.inputs(), chunk.rows, panel, count, scratch, sums);
@@ -66,7 +65,9 @@ ActivationBlock* activation_scratch(CpuStream& stream, const PackedLinear& weigh
   return stream.activations().reserve<ActivationBlock>(kRowChunk * (weight.inputs() / kBlock));
 }
 
-CpuStream::PerMember panel_scratch(CpuStream& stream) { return stream.per_member(kUnpackFloats + kRowChunk * kPanel); }
+CpuStream::PerMember panel_scratch(CpuStream& stream) {
+  return stream.per_member(kProductFloats + kRowChunk * kRunPanels * kPanel);
+}
 
 }  // namespace
 
@@ -75,7 +76,7 @@ void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weigh
   ActivationBlock* quantized = activation_scratch(stream, weight);
   const CpuStream::PerMember scratch = panel_scratch(stream);
   // Small enough to even out the threads, large enough to hide the cost of taking a task.
-  const std::int64_t grain = std::clamp(weight.panels() / 64 / kRowPanels * kRowPanels, kRowPanels, kRowPanels * 16);
+  const std::int64_t grain = std::clamp(weight.panels() / 64 / kRunPanels * kRunPanels, kRunPanels, kRunPanels * 16);
   for (std::int64_t row = 0; row < in.dims[0]; row += kRowChunk) {
     const PanelRows rows{.in = in.row<const float>(row),
                          .in_stride = in.strides[0],

@@ -122,7 +122,7 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
   integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
 }
 
-void unpack_blocks(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
   integer::kernels_of<Vector>(type).unpack(panel, k, count, out);
 }
 

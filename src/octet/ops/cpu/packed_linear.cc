@@ -87,8 +87,7 @@ void PackedLinear::read_row(std::int64_t output, float* out) const {
   const std::byte* panel = segment->panel(row / kPanel);
   const DType type = segment->type;
   if (!is_block_type(type)) {
-    const int slot = type == DType::kBF16 ? bf16_slot(lane) : lane;
-    for (std::int64_t k = 0; k < inputs_; ++k) out[k] = widen_value(type, panel, k * kPanel + slot);
+    for (std::int64_t k = 0; k < inputs_; ++k) out[k] = widen_value(type, panel, float_slot(type, k, lane));
     return;
   }
   const BlockPanel format = block_panel(type);

@@ -1,9 +1,12 @@
-// Where the keys and values of a batch lie.
+// Where the keys and values of a batch lie. A block of one head is a matrix in panels of a float type (panel.h): keys
+// have positions for lanes, values have dimensions, so that a kernel takes both as they are. Where positions or
+// dimensions do not fill panels the order is plain: keys [head_dim][block_size], values [block_size][head_dim].
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/panel.h"
 
 namespace octet::ops::cpu {
 
@@ -17,7 +20,24 @@ class PagedCache {
         key_bytes_(bytes_of(cache.keys.dtype, std::int64_t{spec.block_size} * spec.head_dim)),
         value_bytes_(bytes_of(cache.values.dtype, std::int64_t{spec.block_size} * spec.head_dim)),
         kv_heads_(spec.kv_heads),
-        block_size_(spec.block_size) {}
+        block_size_(spec.block_size),
+        head_dim_(spec.head_dim),
+        key_panels_(block_size_ % kPanel == 0 && head_dim_ % inputs_together(cache.keys.dtype) == 0),
+        value_panels_(head_dim_ % kPanel == 0 && block_size_ % inputs_together(cache.values.dtype) == 0),
+        key_type_(cache.keys.dtype),
+        value_type_(cache.values.dtype) {}
+
+  bool key_panels() const { return key_panels_; }
+  bool value_panels() const { return value_panels_; }
+  // Where one value lies within its block and head.
+  std::int64_t key_slot(std::int64_t d, std::int64_t token) const {
+    if (!key_panels_) return d * block_size_ + token;
+    return token / kPanel * kPanel * head_dim_ + float_slot(key_type_, d, static_cast<int>(token % kPanel));
+  }
+  std::int64_t value_slot(std::int64_t token, std::int64_t d) const {
+    if (!value_panels_) return token * head_dim_ + d;
+    return d / kPanel * kPanel * block_size_ + float_slot(value_type_, token, static_cast<int>(d % kPanel));
+  }
 
   std::int64_t position(std::int64_t row) const { return batch_.positions.as<const std::int32_t>()[row]; }
   std::int32_t span(std::int64_t row) const { return batch_.spans_of_rows.as<const std::int32_t>()[row]; }
@@ -41,7 +61,9 @@ class PagedCache {
   const TensorView& tables_;
   std::byte* keys_;
   std::byte* values_;
-  std::int64_t key_bytes_, value_bytes_, kv_heads_, block_size_;
+  std::int64_t key_bytes_, value_bytes_, kv_heads_, block_size_, head_dim_;
+  bool key_panels_, value_panels_;
+  DType key_type_, value_type_;
 };
 
 }  // namespace octet::ops::cpu

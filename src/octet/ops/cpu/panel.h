@@ -1,7 +1,7 @@
 // The packed layout of a weight matrix: panels of 16 outputs, which lie side by side in vector lanes.
 //
-// Float types: [inputs][16] values. BF16 keeps lane j and lane j + 8 in one 32-bit word, so that a shift and a mask
-// widen it.
+// Float types: [inputs][16] values. BF16: [pairs of inputs][16][2], so that a 32-bit word holds two inputs of a lane,
+// which a shift and a mask widen.
 //
 // Block types: one record per 32 inputs, [codes][high bits][scales], each a multiple of 32 bytes; formats with scales
 // of scales have one header before every 8 records. Codes come in pairs of inputs, as 16-bit multiply-add takes them:
@@ -123,18 +123,38 @@ OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel,
   return record * panel.record_bytes() + headers * panel.header_bytes();
 }
 
+// Inputs of a lane that lie side by side in a panel of a float type.
+OCTET_PANEL_INLINE constexpr int inputs_together(DType type) { return type == DType::kBF16 ? 2 : 1; }
+// Where the value of (input, lane) lies in such a panel.
+OCTET_PANEL_INLINE constexpr std::int64_t float_slot(DType type, std::int64_t input, int lane) {
+  const std::int64_t together = inputs_together(type);
+  return (input / together * kPanel + lane) * together + input % together;
+}
+
 // Distance of panels, a multiple of 64.
 OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t inputs) {
   const BlockPanel panel = block_panel(type);
   const std::int64_t records = inputs / kBlock;
   const std::int64_t headers = (records + kHeaderRecords - 1) / kHeaderRecords;
-  const std::int64_t bytes = is_block_type(type) ? records * panel.record_bytes() + headers * panel.header_bytes()
-                                                 : inputs * kPanel * (type == DType::kF32 ? 4 : 2);
+  const std::int64_t bytes = is_block_type(type)
+                                 ? records * panel.record_bytes() + headers * panel.header_bytes()
+                                 : float_slot(type, (inputs + 1) / 2 * 2, 0) * (type == DType::kF32 ? 4 : 2);
   return (bytes + 63) / 64 * 64;
 }
 
-// Where the value of (input, lane) lies in a BF16 panel row.
-OCTET_PANEL_INLINE constexpr int bf16_slot(int lane) { return lane < 8 ? 2 * lane : 2 * (lane - 8) + 1; }
+// Panels of a float type side by side, as a kernel reads them: those of a linear layer, or keys or values of a cache. A
+// run is a stretch of inputs that lie together.
+struct FloatRun {
+  static constexpr int kMost = 4;
+  const std::byte* at[kMost];  // where each panel begins
+};
+struct FloatPanels {
+  DType type = DType::kF32;
+  int count = 0;                   // panels, at most FloatRun::kMost
+  std::int64_t inputs = 0;         // of all runs
+  std::int64_t run_inputs = 0;     // of each but the last, which may be shorter
+  const FloatRun* runs = nullptr;  // and one more: what to ask of memory beside the last; any address
+};
 
 // Where the parts of one record of a block type's panel lie; Byte is std::byte or const std::byte.
 template <typename Byte>

@@ -14,9 +14,10 @@ template <typename T>
 void pack_values(DType type, const StoredRows& rows, std::int64_t inputs, std::byte* panel) {
   T* out = reinterpret_cast<T*>(panel);
   for (int lane = 0; lane < rows.rows; ++lane) {
-    const int slot = type == DType::kBF16 ? bf16_slot(lane) : lane;
     const std::byte* row = rows.first + lane * rows.row_bytes;
-    for (std::int64_t k = 0; k < inputs; ++k) std::memcpy(&out[k * kPanel + slot], row + k * sizeof(T), sizeof(T));
+    for (std::int64_t k = 0; k < inputs; ++k) {
+      std::memcpy(&out[float_slot(type, k, lane)], row + static_cast<std::size_t>(k) * sizeof(T), sizeof(T));
+    }
   }
 }
 

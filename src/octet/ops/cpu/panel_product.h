@@ -7,9 +7,10 @@
 
 namespace octet::ops::cpu {
 
-constexpr std::int64_t kRowChunk = 128;    // rows whose activations are kept in cache while the weights pass by
-constexpr std::int64_t kInputChunk = 128;  // inputs unpacked at once: 8 KiB of F32
-constexpr std::int64_t kRowPanels = 4;     // panels that multiply_row takes at once
+constexpr std::int64_t kRowChunk = 128;  // rows whose activations are kept in cache while the weights pass by
+constexpr std::int64_t kRunPanels = FloatRun::kMost;  // float panels that share a pass over the rows
+constexpr std::int64_t kChunkBytes = 16384;  // of weights that stay in the first cache while many rows meet them
+constexpr std::int64_t kUnpacked = kChunkBytes / (kRunPanels * kPanel * 4);  // inputs of them as F32
 
 // At most kRowChunk rows on their way through a weight.
 struct PanelRows {
@@ -19,12 +20,12 @@ struct PanelRows {
   std::int64_t rows = 0;
 };
 
-// Floats of scratch that multiply_panels() unpacks into.
-constexpr std::int64_t kUnpackFloats = kInputChunk * kPanel;
+// Floats of scratch that multiply_panels() works in.
+constexpr std::int64_t kProductFloats = (kUnpacked + kRowChunk) * kRunPanels * kPanel;
 
 // sums[i][r][lane] = sum over inputs of row r times lane's weights, for panels first + i, i < count, of one segment.
-// The bias is not in it. A float segment's row takes up to kRowPanels panels at the price of fewer passes over the row.
+// The bias is not in it.
 void multiply_panels(const Kernels& kernels, const PackedLinear::Segment& segment, std::int64_t inputs,
-                     const PanelRows& rows, std::int64_t first, std::int64_t count, float* unpacked, float* sums);
+                     const PanelRows& rows, std::int64_t first, std::int64_t count, float* scratch, float* sums);
 
 }  // namespace octet::ops::cpu
