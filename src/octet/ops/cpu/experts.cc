@@ -13,8 +13,9 @@ namespace {
 constexpr std::int64_t kPassBytes = std::int64_t{128} << 20;  // of inputs and activations of a pass
 constexpr std::int64_t kPanelPair = 2;                        // panels that fill a block of activations
 constexpr std::int64_t kTilePanels = 16;                      // most panels between two looks at the activation
-constexpr std::int64_t kTileRows = kPanelPair * kRowChunk;    // rows times panels of a tile
-static_assert(kPanelPair * kPanel == kBlock);
+constexpr std::int64_t kUnitPanels = kRunPanels;              // fewest that a thread takes
+constexpr std::int64_t kTileRows = kUnitPanels * kRowChunk;   // rows times panels of a tile
+static_assert(kPanelPair * kPanel == kBlock && kUnitPanels % kPanelPair == 0);
 
 const PackedLinear& packed(const std::unique_ptr<Linear>& weight) { return static_cast<const PackedLinear&>(*weight); }
 
@@ -22,7 +23,7 @@ std::int64_t blocks_of(std::int64_t values) { return (values + kBlock - 1) / kBl
 
 // Panels that a job of so many rows goes through at once: long runs of memory where there are few rows.
 std::int64_t tile_panels(std::int64_t rows) {
-  return std::clamp(kTileRows / rows / kPanelPair * kPanelPair, kPanelPair, kTilePanels);
+  return std::clamp(kTileRows / rows / kUnitPanels * kUnitPanels, kUnitPanels, kTilePanels);
 }
 
 // In which forms a layer's inputs or activations are wanted.
@@ -166,20 +167,20 @@ PanelRows ExpertPass::act_rows(const ExpertJob& job) const {
   return rows;
 }
 
-// One list of pairs of panels over all jobs.
+// One list of units over all jobs.
 void ExpertPass::gate_up() {
   const std::int64_t panels = packed(layer_.weights_of.front().gate_up).segments()[0].panels;
-  const std::int64_t units = (panels + kPanelPair - 1) / kPanelPair;
+  const std::int64_t units = (panels + kUnitPanels - 1) / kUnitPanels;
   const auto jobs = static_cast<std::int64_t>(plan_.jobs.size());
   // Small enough to even out the threads; where rows are few, large enough for long runs of memory.
-  const std::int64_t most = std::max<std::int64_t>(1, 64 * jobs / static_cast<std::int64_t>(plan_.pairs.size()));
+  const std::int64_t most = std::max<std::int64_t>(1, 32 * jobs / static_cast<std::int64_t>(plan_.pairs.size()));
   const std::int64_t grain = std::clamp<std::int64_t>(jobs * units / (stream_.team().size() * 8), 1, most);
   stream_.team().parallel_for(jobs * units, grain, [&](int member, std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end;) {
       const ExpertJob& job = plan_.jobs[static_cast<std::size_t>(unit / units)];
       const std::int64_t first = unit % units, last = std::min(units, first + end - unit);
-      const std::int64_t at_once = tile_panels(job.rows), stop = std::min(panels, last * kPanelPair);
-      for (std::int64_t panel = first * kPanelPair; panel < stop; panel += at_once) {
+      const std::int64_t at_once = tile_panels(job.rows), stop = std::min(panels, last * kUnitPanels);
+      for (std::int64_t panel = first * kUnitPanels; panel < stop; panel += at_once) {
         gate_up_tile(job, panel, std::min(at_once, stop - panel), members_.of(member));
       }
       unit += last - first;
@@ -235,7 +236,8 @@ void ExpertPass::keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_
 // Threads divide the outputs; each goes through the experts in ascending order.
 void ExpertPass::down() {
   const std::int64_t panels = packed(layer_.weights_of.front().down).panels();
-  const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 4), 1, kTilePanels);
+  const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 4) / kUnitPanels * kUnitPanels,
+                                                      kUnitPanels, kTilePanels);
   stream_.team().parallel_for(panels, grain, [&](int member, std::int64_t begin, std::int64_t end) {
     down_panels(begin, end, members_.of(member));
   });
