@@ -141,7 +141,7 @@ void Roofline::print(const Row& row) const {
 void Roofline::linear(ops::Backend& backend, DType type, std::int64_t outputs, std::int64_t inputs) {
   const std::unique_ptr<ops::Stream> stream = backend.create_stream();
   const Tensor stored = weights(type, outputs, inputs);
-  const ops::LinearPart part{.weight = stored.view(), .bias = {}};
+  const ops::LinearPart part{.weight = stored.view(), .bias = {}, .scale = {}};
   const auto count = static_cast<std::size_t>(settings_.bytes() / static_cast<std::int64_t>(stored.bytes()) + 1);
   std::vector<std::unique_ptr<ops::Linear>> packed;
   while (packed.size() < count) packed.push_back(backend.pack(*stream, {&part, 1}, ops::Activations::kDefault));

@@ -29,7 +29,7 @@ struct LinearCase {
   std::unique_ptr<Linear> pack(Machine& machine, Activations activations) {
     std::vector<LinearPart> views;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      LinearPart part{.weight = parts[i].view(), .bias = {}};
+      LinearPart part{.weight = parts[i].view(), .bias = {}, .scale = {}};
       if (!biases[i].empty()) part.bias = make_view(biases[i].data(), DType::kF32, {parts[i].rows});
       views.push_back(part);
     }

@@ -48,6 +48,7 @@ Result<> read_sizes(const JsonFields& config, const ArchitectureInfo& info, Mode
   model.head_dim =
       head_dim.value_or(info.default_head_dim > 0 ? info.default_head_dim : model.hidden_size / model.heads);
   if (model.head_dim % 2 != 0) return config.error("head_dim", "is {}, expected an even number", model.head_dim);
+  model.rotary_dim = model.head_dim;
   OCTET_TRY(model.intermediate_size, config.required_integer("intermediate_size", 1, kMaxWidth));
   OCTET_TRY(model.vocab_size, config.required_integer("vocab_size", 1, kMaxVocabulary));
   OCTET_TRY(model.max_positions, config.required_integer("max_position_embeddings", 1, kMaxPositions));

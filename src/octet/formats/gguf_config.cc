@@ -101,6 +101,7 @@ Result<> read_sizes(const Keys& keys, ModelConfig& model) {
   }
   if (model.head_dim % 2 != 0)
     return keys.error("attention.key_length", "is {}, expected an even number", model.head_dim);
+  model.rotary_dim = model.head_dim;
   if (keys.has("attention.value_length")) {
     OCTET_TRY(const std::int64_t value_length, keys.integer("attention.value_length", kMaxWidth));
     if (value_length != model.head_dim) {

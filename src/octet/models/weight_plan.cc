@@ -82,7 +82,7 @@ Result<ops::LinearPart> WeightPlan::part(const MatrixSpec& spec, const Checkpoin
     return within_tensor(checkpoint, weight_name(spec),
                          {ErrorCode::kUnsupported,
                           fmt::format("{} columns over {} ranks cut blocks of {}", spec.inputs, ranks_, block)});
-  ops::LinearPart part{.weight = columns ? columns_of(whole, *range) : rows_of(whole, *range), .bias = {}};
+  ops::LinearPart part{.weight = columns ? columns_of(whole, *range) : rows_of(whole, *range), .bias = {}, .scale = {}};
   if (!spec.bias || (columns && rank_ != 0)) return part;
   const TensorView bias = whole_view(stored(checkpoint, bias_name(spec)));
   part.bias = columns ? bias : rows_of(bias, *range);

@@ -32,10 +32,18 @@ class Linear {
   std::int64_t outputs_ = 0, inputs_ = 0, bytes_ = 0;
 };
 
+// Scales of an FP8 matrix: weight(o, k) = stored(o, k) * values[o / block_outputs][k / block_inputs]. Per tensor both
+// blocks are as wide as the matrix; per channel block_outputs is 1 and block_inputs the inputs.
+struct WeightScale {
+  TensorView values;  // [ceil(outputs / block_outputs), ceil(inputs / block_inputs)] F32, F16 or BF16; data null: none
+  std::int64_t block_outputs = 1, block_inputs = 1;
+};
+
 // One stored matrix that goes into a Linear: host memory, any DType that the back end computes with.
 struct LinearPart {
   TensorView weight;  // [outputs, inputs], row major
   TensorView bias;    // [outputs] F32, F16 or BF16; data null: none
+  WeightScale scale;  // of an FP8 matrix
 };
 
 // How wide a linear layer keeps its inputs.
@@ -50,6 +58,8 @@ struct AttentionSpec {
   std::int32_t block_size = 0;
   float scale = 0;          // of the scores
   std::int32_t window = 0;  // positions that a row sees, its own included; 0: all
+  // Of an FP8 cache, which holds value / scale rounded to the nearest E4M3, ties to even, saturating at 448.
+  float k_scale = 1, v_scale = 1;
 };
 
 // What happens between the QKV projection and the cache: optional RMSNorm per head, rotary embedding, write.
