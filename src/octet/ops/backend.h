@@ -62,10 +62,12 @@ struct AttentionSpec {
   float k_scale = 1, v_scale = 1;
 };
 
-// What happens between the QKV projection and the cache: optional RMSNorm per head, rotary embedding, write.
+// What happens between the QKV projection and the cache: optional RMSNorm, rotary embedding, write.
 struct QkvSpec {
   AttentionSpec attention;
-  TensorView q_norm, k_norm;  // [head_dim] F32; data null: none
+  // F32: [head_dim] for every head, or [heads * head_dim] and [kv_heads * head_dim] for all of them as one vector; data
+  // null: none.
+  TensorView q_norm, k_norm;
   float norm_epsilon = 0;
   TensorView rope_cos_sin;  // [positions, rotary_dim] F32: cosines of rotary_dim / 2 frequencies, then sines; scaling
                             // and attention factor folded in
