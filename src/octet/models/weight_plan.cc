@@ -131,7 +131,7 @@ std::int64_t WeightPlan::bytes(const Checkpoint& checkpoint, const ops::Backend&
       }
       const auto own = part(spec, checkpoint);
       OCTET_CHECK(own.has_value());
-      total += backend.packed_bytes(own->weight.dtype, own->weight.dims[0], own->weight.dims[1]);
+      total += backend.packed_bytes(own->weight.dtype, own->weight.dims[0], own->weight.dims[1], own->scale);
       if (own->bias.data != nullptr) total += bytes_of(DType::kF32, own->bias.dims[0]);
     }
   }

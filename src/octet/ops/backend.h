@@ -103,8 +103,9 @@ class Backend {
   // ---- at load time
   // Whether linear() computes with this stored type.
   virtual bool can_pack(DType type) const = 0;
-  // Device memory of one packed part of this stored type, without its bias.
-  virtual std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs) const = 0;
+  // Device memory of one packed part of this stored type and these blocks of scales, without its bias.
+  virtual std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
+                                    const WeightScale& scale) const = 0;
   // Packs parts one under the other (same inputs; types may differ) with all threads of the stream. Copies; the parts
   // may go away.
   virtual std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) = 0;

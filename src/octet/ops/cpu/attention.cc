@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
 constexpr std::int64_t kTileQueries = 24;  // queries (rows times heads of a group) that share a read of the cache
 constexpr std::int64_t kValueChunk = 32;   // positions whose values are put into panels at once
+// Memory is asked for by so many pairs of key panels, and runs of values, ahead.
+constexpr int kKeysAhead = 2, kValuesAhead = 4;
 constexpr std::int64_t kItemsPerThread = 4;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -25,8 +27,8 @@ struct RowTile {
 };
 
 // One value of a cache from one place to another.
-void copy_value(DType type, const std::byte* from, std::int64_t from_slot, std::byte* to, std::int64_t to_slot) {
-  const std::int64_t bytes = bytes_of(type, 1);
+void copy_value(std::int64_t bytes, const std::byte* from, std::int64_t from_slot, std::byte* to,
+                std::int64_t to_slot) {
   std::memcpy(to + to_slot * bytes, from + from_slot * bytes, static_cast<std::size_t>(bytes));
 }
 
@@ -71,7 +73,7 @@ class Attention {
   struct Work {
     float* queries;    // [tile queries][head_dim], scaled
     float* scores;     // [tile queries][256]
-    std::byte* spare;  // two panels of keys, or one of 32 values, for caches that do not lie in panels
+    std::byte* spare;  // a panel of keys, or of 32 values, for caches that do not lie in panels
     float* split;      // [tile queries][width]
     float* total;      // [tile queries][width]
     Partial* splits;   // [tile queries]
@@ -92,12 +94,15 @@ class Attention {
 
   std::int64_t cut_tiles(RowTile* tiles) const;
   void load_queries(const RowTile& tile, std::int64_t kv_head, float* queries) const;
-  const std::byte* key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position, std::int64_t end,
-                             std::byte* spare) const;
+  const std::byte* key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position) const;
   void add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
                   std::int64_t end, std::int64_t queries, const Work& work) const;
+  void add_plain_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                        std::int64_t end, std::int64_t queries, const Work& work) const;
+  void place_ahead(const std::int32_t* table, std::int64_t kv_head, std::int64_t next, std::int64_t positions,
+                   std::int64_t run_bytes, bool last, int panels, int count, FloatRun* runs) const;
   void add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
-                  std::int64_t end, std::int64_t queries, const Work& work) const;
+                  std::int64_t end, std::int64_t positions, std::int64_t queries, const Work& work) const;
   void add_plain_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
                         std::int64_t end, std::int64_t queries, const Work& work) const;
   // Keys [256 * split, 256 * (split + 1)) for all queries of a tile, into work.split and work.splits. A row that sees
@@ -120,7 +125,7 @@ class Attention {
 };
 
 std::int64_t Attention::spare_floats() const {
-  return std::max<std::int64_t>(2 * round_up(spec_.head_dim, 2), kValueChunk) * kPanel;
+  return std::max<std::int64_t>(round_up(spec_.head_dim, 2), kValueChunk) * kPanel;
 }
 
 std::int64_t Attention::work_floats() const {
@@ -168,53 +173,85 @@ void Attention::load_queries(const RowTile& tile, std::int64_t kv_head, float* q
   }
 }
 
-// Where the panel of keys of 16 positions from `position` on lies. Lanes from `end` on hold anything; blocks past it
-// are not touched. spare: [head_dim, or one more][16], for what does not lie in panels.
-const std::byte* Attention::key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position,
-                                      std::int64_t end, std::byte* spare) const {
-  const DType type = cache_.keys.dtype;
-  if (paged_.key_panels()) {
-    return paged_.keys(paged_.block(table, position), kv_head) +
-           bytes_of(type, paged_.key_slot(0, position % spec_.block_size));
-  }
-  for (std::int64_t lane = 0; lane < kPanel && position + lane < end; ++lane) {
-    const std::byte* block = paged_.keys(paged_.block(table, position + lane), kv_head);
-    const std::int64_t token = (position + lane) % spec_.block_size;
-    for (std::int64_t d = 0; d < spec_.head_dim; ++d) {
-      copy_value(type, block, paged_.key_slot(d, token), spare, float_slot(type, d, static_cast<int>(lane)));
-    }
-  }
-  return spare;
+const std::byte* Attention::key_panel(const std::int32_t* table, std::int64_t kv_head, std::int64_t position) const {
+  return paged_.keys(paged_.block(table, position), kv_head) +
+         position % spec_.block_size * spec_.head_dim * paged_.key_size();
 }
 
-// Adds the products of all queries with keys [begin + from, end), two panels of them at a time.
+// Adds the products of all queries with keys [begin + from, end), two panels of them at a time. Lanes from `end` on
+// hold anything; blocks past it are not touched.
 void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
                            std::int64_t end, std::int64_t queries, const Work& work) const {
-  const std::int64_t head_dim = spec_.head_dim;
-  const std::int64_t spare_bytes = bytes_of(cache_.keys.dtype, round_up(head_dim, 2) * kPanel);
-  FloatRun runs[3];
-  FloatPanels panels{.type = cache_.keys.dtype, .count = 0, .inputs = head_dim, .run_inputs = head_dim, .runs = runs};
-  const auto place = [&](std::int64_t position, FloatRun& run) {
-    int count = 0;
-    for (; count < 2 && position < end; ++count, position += kPanel) {
-      run.at[count] = key_panel(table, kv_head, position, end, work.spare + count * spare_bytes);
+  if (!paged_.key_panels()) return add_plain_scores(table, kv_head, begin, from, end, queries, work);
+  FloatRun runs[kSplit / (2 * kPanel) + kKeysAhead];
+  FloatRun* last = runs;
+  for (std::int64_t position = begin + from; position < end; position += 2 * kPanel, ++last) {
+    last->at[0] = last->at[1] = key_panel(table, kv_head, position);
+    if (position + kPanel < end) last->at[1] = key_panel(table, kv_head, position + kPanel);
+  }
+  // The first values come next.
+  for (int ahead = 0; ahead < kKeysAhead; ++ahead) {
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t position = begin + from + (2 * ahead + i) * spec_.block_size;
+      last[ahead].at[i] = paged_.values(paged_.block(table, position < end ? position : end - 1), kv_head);
     }
-    return count;
-  };
-  panels.count = place(begin + from, runs[0]);
-  for (std::int64_t i = from; begin + i < end; i += 2 * kPanel) {
-    runs[1] = runs[0];
-    const int next = paged_.key_panels() ? place(begin + i + 2 * kPanel, runs[1]) : 0;
-    kernels_.multiply(panels, work.queries, head_dim, queries, work.scores + i, kSplit);
-    panels.count = paged_.key_panels() ? next : place(begin + i + 2 * kPanel, runs[0]);
-    if (paged_.key_panels()) runs[0] = runs[1];
+  }
+  FloatPanels panels{.type = cache_.keys.dtype,
+                     .count = 2,
+                     .inputs = spec_.head_dim,
+                     .run_inputs = spec_.head_dim,
+                     .ahead = kKeysAhead,
+                     .runs = runs};
+  for (std::int64_t i = from; begin + i < end; i += 2 * kPanel, ++panels.runs) {
+    if (begin + i + kPanel >= end) panels.count = 1;
+    kernels_.multiply(panels, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
   }
 }
 
-// Adds values [begin + from, end), weighed by each query's scores.
+// The same where keys do not lie in panels: they are put into one.
+void Attention::add_plain_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
+                                 std::int64_t end, std::int64_t queries, const Work& work) const {
+  const DType type = cache_.keys.dtype;
+  FloatRun runs[2];
+  runs[0].at[0] = runs[1].at[0] = work.spare;
+  const FloatPanels panels{
+      .type = type, .count = 1, .inputs = spec_.head_dim, .run_inputs = spec_.head_dim, .runs = runs};
+  for (std::int64_t i = from; begin + i < end; i += kPanel) {
+    for (std::int64_t lane = 0; lane < kPanel && begin + i + lane < end; ++lane) {
+      const std::byte* block = paged_.keys(paged_.block(table, begin + i + lane), kv_head);
+      const std::int64_t token = (begin + i + lane) % spec_.block_size;
+      for (std::int64_t d = 0; d < spec_.head_dim; ++d) {
+        copy_value(paged_.key_size(), block, paged_.key_slot(d, token), work.spare,
+                   float_slot(type, d, static_cast<int>(lane)));
+      }
+    }
+    kernels_.multiply(panels, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
+  }
+}
+
+// Fills what stands behind the last of `count` runs of values: the following dimensions of the first runs or, behind
+// the last dimensions, the keys of the next split.
+void Attention::place_ahead(const std::int32_t* table, std::int64_t kv_head, std::int64_t next, std::int64_t positions,
+                            std::int64_t run_bytes, bool last, int panels, int count, FloatRun* runs) const {
+  const std::int64_t key_bytes = spec_.head_dim * kPanel * paged_.key_size();
+  for (int ahead = 0; ahead < kValuesAhead; ++ahead) {
+    FloatRun& run = runs[count + ahead];
+    run = runs[std::min(ahead, count - 1)];
+    for (int i = 0; i < panels; ++i) {
+      const std::int64_t byte = (ahead * panels + i) * run_bytes;
+      const std::int64_t position = next + byte / key_bytes * kPanel;
+      if (!last) {
+        run.at[i] += panels * run_bytes;
+      } else if (paged_.key_panels() && position < positions) {
+        run.at[i] = key_panel(table, kv_head, position) + byte % key_bytes;
+      }
+    }
+  }
+}
+
+// Adds values [begin + from, end), weighed by each query's scores; the tile's rows see keys before `positions`.
 void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
-                           std::int64_t end, std::int64_t queries, const Work& work) const {
-  const DType type = cache_.values.dtype;
+                           std::int64_t end, std::int64_t positions, std::int64_t queries, const Work& work) const {
   const std::int64_t block_size = spec_.block_size;
   const std::int64_t run_inputs = std::min(block_size, kSplit);
   if (!paged_.value_panels() || kSplit % run_inputs != 0) {
@@ -222,18 +259,26 @@ void Attention::add_values(const std::int32_t* table, std::int64_t kv_head, std:
   }
   // Whole blocks: what lies before `from` has weights of exactly 0.
   from = from / run_inputs * run_inputs;
-  FloatRun runs[kSplit + 1];
-  FloatPanels panels{.type = type, .count = 0, .inputs = end - begin - from, .run_inputs = run_inputs, .runs = runs};
+  const std::int32_t* blocks = table + (begin + from) / block_size;
+  const std::int64_t token = (begin + from) % block_size;
+  const std::int64_t panel_bytes = block_size * kPanel * paged_.value_size();
+  FloatRun runs[kSplit + kValuesAhead];
+  FloatPanels panels{.type = cache_.values.dtype,
+                     .count = 0,
+                     .inputs = end - begin - from,
+                     .run_inputs = run_inputs,
+                     .ahead = kValuesAhead,
+                     .runs = runs};
+  const int count = static_cast<int>((panels.inputs + run_inputs - 1) / run_inputs);
   for (std::int64_t d = 0; d < width_; d += panels.count * kPanel) {
     panels.count = static_cast<int>(std::min<std::int64_t>(FloatRun::kMost, (width_ - d) / kPanel));
-    FloatRun* run = runs;
-    for (std::int64_t position = begin + from; position < end; position += run_inputs, ++run) {
-      const std::byte* block = paged_.values(paged_.block(table, position), kv_head);
-      for (int i = 0; i < panels.count; ++i) {
-        run->at[i] = block + bytes_of(type, paged_.value_slot(position % block_size, d + i * kPanel));
-      }
+    const std::int64_t offset = d / kPanel * panel_bytes + token * kPanel * paged_.value_size();
+    for (int run = 0; run < count; ++run) {
+      const std::byte* block = paged_.values(blocks[run], kv_head) + offset;
+      for (int i = 0; i < panels.count; ++i) runs[run].at[i] = block + i * panel_bytes;
     }
-    *run = run[-1];
+    place_ahead(table, kv_head, begin + kSplit, positions, panel_bytes, d + panels.count * kPanel == width_,
+                panels.count, count, runs);
     kernels_.multiply(panels, work.scores + from, kSplit, queries, work.split + d, width_);
   }
 }
@@ -248,12 +293,12 @@ void Attention::add_plain_values(const std::int32_t* table, std::int64_t kv_head
   for (std::int64_t i = from; begin + i < end; i += kValueChunk) {
     panels.inputs = panels.run_inputs = std::min(kValueChunk, end - begin - i);
     for (std::int64_t first = 0; first < width_; first += kPanel) {
-      std::memset(work.spare, 0, static_cast<std::size_t>(bytes_of(type, kValueChunk * kPanel)));
+      std::memset(work.spare, 0, static_cast<std::size_t>(kValueChunk * kPanel * paged_.value_size()));
       for (std::int64_t k = 0; k < panels.inputs; ++k) {
         const std::byte* block = paged_.values(paged_.block(table, begin + i + k), kv_head);
         const std::int64_t token = (begin + i + k) % spec_.block_size;
         for (std::int64_t d = first; d < std::min<std::int64_t>(first + kPanel, spec_.head_dim); ++d) {
-          copy_value(type, block, paged_.value_slot(token, d), work.spare,
+          copy_value(paged_.value_size(), block, paged_.value_slot(token, d), work.spare,
                      float_slot(type, k, static_cast<int>(d - first)));
         }
       }
@@ -289,7 +334,7 @@ void Attention::run_split(const RowTile& tile, std::int64_t kv_head, std::int64_
       kernels_.softmax(scores, seen, padded, &work.splits[query].max, &work.splits[query].sum);
     }
   }
-  add_values(table, kv_head, begin, from, begin + count, queries, work);
+  add_values(table, kv_head, begin, from, begin + count, tile.positions, queries, work);
 }
 
 void Attention::write_out(const RowTile& tile, std::int64_t kv_head, std::int64_t query, const Partial& total,
@@ -343,7 +388,9 @@ void Attention::run_divided(CpuStream& stream, const RowTile* tiles, std::int64_
   const auto part_at = [&](std::int64_t pair, std::int64_t split) { return parts + (pair * splits + split) * unit; };
   const auto partials_of = [&](float* part) { return reinterpret_cast<Partial*>(part + queries * width_); };
 
-  stream.team().parallel_for(pairs * splits, 1, [&](int member, std::int64_t first, std::int64_t last) {
+  // Neighbouring splits to one thread, which asks for the next while it is at one.
+  const std::int64_t grain = std::max<std::int64_t>(1, pairs * splits / (kItemsPerThread * stream.team().size()) / 2);
+  stream.team().parallel_for(pairs * splits, grain, [&](int member, std::int64_t first, std::int64_t last) {
     Work work = work_at(scratch.of(member));
     for (std::int64_t task = first; task < last; ++task) {
       const std::int64_t pair = task / splits, split = task % splits;

@@ -1,7 +1,6 @@
 // Attention over the paged cache, and the way of keys and values into it.
 //
-// Inside a block and head, keys lie transposed ([head_dim][block_size]) and values as rows ([block_size][head_dim]):
-// both products then run with outputs in lanes over contiguous memory.
+// Keys and values lie in panels (paged.h): both products then run with outputs in lanes over contiguous memory.
 #pragma once
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/stream.h"

@@ -6,6 +6,7 @@
 #include "octet/base/check.h"
 #include "octet/ops/backend.h"
 #include "octet/ops/cpu/attention.h"
+#include "octet/ops/cpu/e4m3_panel.h"
 #include "octet/ops/cpu/experts.h"
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/linear.h"
@@ -38,8 +39,11 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(threads_); }
   bool can_pack(DType type) const override { return is_float_type(type) || is_block_type(type); }
-  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs) const override {
-    return (outputs + kPanel - 1) / kPanel * panel_bytes(type, inputs);
+  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
+                            const WeightScale& scale) const override {
+    const std::int64_t panel =
+        type == DType::kF8E4M3 ? E4M3Layout(scale, outputs, inputs).panel_bytes() : panel_bytes(type, inputs);
+    return (outputs + kPanel - 1) / kPanel * panel;
   }
 
   std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) override {

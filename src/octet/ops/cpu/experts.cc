@@ -19,8 +19,6 @@ static_assert(kPanelPair * kPanel == kBlock && kUnitPanels % kPanelPair == 0);
 
 const PackedLinear& packed(const std::unique_ptr<Linear>& weight) { return static_cast<const PackedLinear&>(*weight); }
 
-std::int64_t blocks_of(std::int64_t values) { return (values + kBlock - 1) / kBlock; }
-
 // Panels that a job of so many rows goes through at once: long runs of memory where there are few rows.
 std::int64_t tile_panels(std::int64_t rows) {
   return std::clamp(kTileRows / rows / kUnitPanels * kUnitPanels, kUnitPanels, kTilePanels);
@@ -28,16 +26,17 @@ std::int64_t tile_panels(std::int64_t rows) {
 
 // In which forms a layer's inputs or activations are wanted.
 struct Forms {
-  bool quantized = false, wide = false;
+  bool quantized[kActivationKinds] = {};
+  bool wide = false;
 
   void add(const PackedLinear& weight) {
     for (const PackedLinear::Segment& segment : weight.segments()) {
-      quantized = quantized || segment.integer;
-      wide = wide || !segment.integer;
+      (segment.integer ? quantized[activation_kind(segment.type)] : wide) = true;
     }
   }
   std::int64_t bytes(std::int64_t width) const {
-    return (quantized ? blocks_of(width) * static_cast<std::int64_t>(sizeof(ActivationBlock)) : 0) +
+    const std::int64_t kinds = std::ranges::count(quantized, true);
+    return kinds * records_of(width) * static_cast<std::int64_t>(sizeof(ActivationBlock)) +
            (wide ? width * static_cast<std::int64_t>(sizeof(float)) : 0);
   }
 };
@@ -79,14 +78,14 @@ class ExpertPass {
         members_(stream.per_member(kProductFloats + 2 * kTileRows * kPanel)) {
     const std::int64_t pairs = ids.dims[0] * ids.dims[1];
     CpuStream::ExpertScratch& scratch = stream.experts();
-    if (layer.inputs.quantized) {
-      // A lone row is the same for all its experts.
-      quantized_inputs_ = scratch.quantized_inputs.reserve<ActivationBlock>(pairs * blocks_of(layer.hidden));
+    for (int kind = 0; kind < kActivationKinds; ++kind) {
+      if (layer.inputs.quantized[kind])
+        quantized_inputs_[kind] =
+            scratch.quantized_inputs[kind].reserve<ActivationBlock>(pairs * records_of(layer.hidden));
+      if (layer.acts.quantized[kind])
+        quantized_acts_[kind] = scratch.quantized_acts[kind].reserve<ActivationBlock>(pairs * records_of(layer.width));
     }
     if (layer.inputs.wide && in.dims[0] > 1) inputs_ = scratch.inputs.reserve<float>(pairs * layer.hidden);
-    if (layer.acts.quantized) {
-      quantized_acts_ = scratch.quantized_acts.reserve<ActivationBlock>(pairs * blocks_of(layer.width));
-    }
     if (layer.acts.wide) acts_ = scratch.acts.reserve<float>(pairs * layer.width);
   }
 
@@ -101,16 +100,16 @@ class ExpertPass {
   const ExpertWeights& weights(const ExpertJob& job) const {
     return layer_.weights_of[static_cast<std::size_t>(job.expert)];
   }
-  ActivationBlock* quantized_inputs(const ExpertJob& job) const {
-    return lone_row() ? quantized_inputs_ : quantized_inputs_ + job.first * blocks_of(layer_.hidden);
+  // Where a job's rows begin; a lone row is the same for all its experts.
+  std::int64_t input_block(const ExpertJob& job) const {
+    return lone_row() ? 0 : job.first * records_of(layer_.hidden);
   }
-  ActivationBlock* quantized_acts(const ExpertJob& job) const {
-    return quantized_acts_ + job.first * blocks_of(layer_.width);
-  }
+  std::int64_t act_block(const ExpertJob& job) const { return job.first * records_of(layer_.width); }
 
   void bring_inputs();
   void gate_up();
   void gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int64_t count, float* scratch) const;
+  void quantize_input(const float* row, std::int64_t block, std::int64_t stride) const;
   void keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_t count, const float* acts) const;
   void down();
   void down_panels(std::int64_t begin, std::int64_t end, float* scratch) const;
@@ -124,18 +123,22 @@ class ExpertPass {
   TensorView in_, out_;
   ExpertPlan plan_;
   CpuStream::PerMember members_;
-  ActivationBlock* quantized_inputs_ = nullptr;  // per job [hidden / 32][rows]
-  float* inputs_ = nullptr;                      // [pairs][hidden]
-  ActivationBlock* quantized_acts_ = nullptr;    // per job [width / 32][rows]
-  float* acts_ = nullptr;                        // [pairs][width]
+  ActivationBlock* quantized_inputs_[kActivationKinds] = {};  // per job [blocks of hidden][rows]
+  float* inputs_ = nullptr;                                   // [pairs][hidden]
+  ActivationBlock* quantized_acts_[kActivationKinds] = {};    // per job [blocks of width][rows]
+  float* acts_ = nullptr;                                     // [pairs][width]
 };
+
+void ExpertPass::quantize_input(const float* row, std::int64_t block, std::int64_t stride) const {
+  for (int kind = 0; kind < kActivationKinds; ++kind) {
+    if (quantized_inputs_[kind] == nullptr) continue;
+    kernels_.quantize(row, layer_.hidden, kActivationLimits[kind], quantized_inputs_[kind] + block, stride);
+  }
+}
 
 // Inputs in the order of the pairs.
 void ExpertPass::bring_inputs() {
-  if (lone_row()) {
-    if (quantized_inputs_ != nullptr) kernels_.quantize(in_.as<const float>(), layer_.hidden, quantized_inputs_, 1);
-    return;
-  }
+  if (lone_row()) return quantize_input(in_.as<const float>(), 0, 1);
   constexpr std::int64_t kValuesPerTask = 16384;
   const std::int64_t hidden = layer_.hidden, grain = std::max<std::int64_t>(1, kValuesPerTask / hidden);
   stream_.team().parallel_for(
@@ -144,8 +147,7 @@ void ExpertPass::bring_inputs() {
           const ExpertPair& pair = plan_.pairs[static_cast<std::size_t>(i)];
           const ExpertJob& job = plan_.jobs[static_cast<std::size_t>(pair.job)];
           const auto* row = in_.row<const float>(pair.row);
-          if (quantized_inputs_ != nullptr)
-            kernels_.quantize(row, hidden, quantized_inputs(job) + (i - job.first), job.rows);
+          quantize_input(row, input_block(job) + i - job.first, job.rows);
           if (inputs_ != nullptr && job.rows > 1)
             std::memcpy(inputs_ + i * hidden, row, static_cast<std::size_t>(hidden) * sizeof(float));
         }
@@ -156,14 +158,18 @@ PanelRows ExpertPass::input_rows(const ExpertJob& job) const {
   PanelRows rows{.in = inputs_, .in_stride = layer_.hidden, .rows = job.rows};
   if (inputs_ != nullptr) rows.in += job.first * layer_.hidden;
   if (job.rows == 1) rows.in = in_.row<const float>(plan_.pairs[static_cast<std::size_t>(job.first)].row);
-  if (quantized_inputs_ != nullptr) rows.quantized = quantized_inputs(job);
+  for (int kind = 0; kind < kActivationKinds; ++kind) {
+    if (quantized_inputs_[kind] != nullptr) rows.quantized[kind] = quantized_inputs_[kind] + input_block(job);
+  }
   return rows;
 }
 
 PanelRows ExpertPass::act_rows(const ExpertJob& job) const {
   PanelRows rows{.in_stride = layer_.width, .rows = job.rows};
   if (acts_ != nullptr) rows.in = acts_ + job.first * layer_.width;
-  if (quantized_acts_ != nullptr) rows.quantized = quantized_acts(job);
+  for (int kind = 0; kind < kActivationKinds; ++kind) {
+    if (quantized_acts_[kind] != nullptr) rows.quantized[kind] = quantized_acts_[kind] + act_block(job);
+  }
   return rows;
 }
 
@@ -224,8 +230,11 @@ void ExpertPass::keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_
       for (std::int64_t half = 0; half < std::min(kPanelPair, count - i); ++half) {
         std::memcpy(block + half * kPanel, acts + ((i + half) * job.rows + r) * kPanel, kPanel * sizeof(float));
       }
-      if (quantized_acts_ != nullptr)
-        kernels_.quantize(block, kBlock, quantized_acts(job) + at / kBlock * job.rows + r, 1);
+      for (int kind = 0; kind < kActivationKinds; ++kind) {
+        if (quantized_acts_[kind] == nullptr) continue;
+        kernels_.quantize(block, kBlock, kActivationLimits[kind],
+                          quantized_acts_[kind] + act_block(job) + at / kBlock * job.rows + r, 1);
+      }
       if (acts_ != nullptr)
         std::memcpy(acts_ + (job.first + r) * layer_.width + at, block,
                     static_cast<std::size_t>(values) * sizeof(float));
@@ -299,7 +308,7 @@ void experts(CpuStream& stream, const Kernels& kernels, std::span<const ExpertWe
 }
 
 std::int64_t expert_scratch_bytes(std::int64_t rows, std::int64_t top_k, std::int64_t hidden, std::int64_t width) {
-  const Forms both{.quantized = true, .wide = true};
+  const Forms both{.quantized = {true}, .wide = true};
   const std::int64_t row_bytes = top_k * (both.bytes(hidden) + both.bytes(width));
   const std::int64_t bytes = std::min(rows * row_bytes, std::max(kPassBytes, row_bytes));
   return bytes + bytes / 4;  // scratch grows by a little more than is asked for

@@ -25,10 +25,11 @@ struct Kernels {
   // acc[r][panel * 16 + lane] += in[r][k] * weight(panel, k, lane), k ascending, one multiply-add after the other.
   void (*multiply)(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
                    std::int64_t acc_stride);
-  // One row of `inputs` values; block b goes to out[b * out_stride].
-  void (*quantize)(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride);
-  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [inputs /
-  // 32][rows].
+  // One row of `inputs` values as integers of at most `limit` in size; block b goes to out[b * out_stride], the last
+  // one filled up with zeros.
+  void (*quantize)(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride);
+  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [blocks]
+  // [rows], within the type's limit.
   void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
                           std::int64_t rows, float* acc);
 

@@ -76,13 +76,14 @@ void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride
   }
 }
 
-void quantize_block(const float* values, ActivationBlock& out) {
+void quantize_block(const float* values, int limit, ActivationBlock& out) {
   float highest = 0;
   for (int k = 0; k < kBlock; ++k) highest = std::fmax(highest, std::fabs(values[k]));
   // So small a block is zero; the reciprocal of its scale would overflow.
   const bool zero = !(highest > 1e-30f);
-  const float scale = zero ? 0.0f : highest / kActivationLimit;
-  const float inverse = zero ? 0.0f : kActivationLimit / highest;
+  const auto most = static_cast<float>(limit);
+  const float scale = zero ? 0.0f : highest / most;
+  const float inverse = zero ? 0.0f : most / highest;
   std::int32_t sums[2] = {};
   for (int k = 0; k < kBlock; ++k) {
     const auto quant = static_cast<std::int32_t>(std::lrintf(values[k] * inverse));
@@ -95,10 +96,15 @@ void quantize_block(const float* values, ActivationBlock& out) {
   out.scaled_sum = scale * static_cast<float>(sums[0] + sums[1]);
 }
 
-void quantize(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride) {
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-    quantize_block(in + block * kBlock, out[block * out_stride]);
+void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride) {
+  const std::int64_t whole = inputs / kBlock, rest = inputs % kBlock;
+  for (std::int64_t block = 0; block < whole; ++block) {
+    quantize_block(in + block * kBlock, limit, out[block * out_stride]);
   }
+  if (rest == 0) return;
+  float last[kBlock] = {};
+  std::memcpy(last, in + whole * kBlock, static_cast<std::size_t>(rest) * sizeof(float));
+  quantize_block(last, limit, out[whole * out_stride]);
 }
 
 // A record's codes and scales for all lanes.
@@ -140,7 +146,7 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
                      std::int64_t rows, float* acc) {
   const BlockPanel format = block_panel(type);
   std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
+  for (std::int64_t block = 0; block < records_of(inputs); ++block) {
     const WideRecord weights(format, PanelRecord<const std::byte>(format, panel, block));
     for (std::int64_t row = 0; row < rows; ++row) {
       add_record(format, weights, in[block * rows + row], acc + row * kPanel);

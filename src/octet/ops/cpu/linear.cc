@@ -52,17 +52,33 @@ void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float*
 }
 
 void quantize_rows(CpuStream& stream, const Kernels& kernels, const float* in, std::int64_t in_stride,
-                   std::int64_t rows, std::int64_t inputs, ActivationBlock* out) {
+                   std::int64_t rows, std::int64_t inputs, int limit, ActivationBlock* out) {
   constexpr std::int64_t kValuesPerTask = 16384;
   const std::int64_t grain = std::max<std::int64_t>(1, kValuesPerTask / inputs);
   stream.team().parallel_for(rows, grain, [&](int, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) kernels.quantize(in + row * in_stride, inputs, out + row, rows);
+    for (std::int64_t row = begin; row < end; ++row) {
+      kernels.quantize(in + row * in_stride, inputs, limit, out + row, rows);
+    }
   });
 }
 
-ActivationBlock* activation_scratch(CpuStream& stream, const PackedLinear& weight) {
-  if (!weight.any_integer()) return nullptr;
-  return stream.activations().reserve<ActivationBlock>(kRowChunk * (weight.inputs() / kBlock));
+struct QuantizedRows {
+  ActivationBlock* kinds[kActivationKinds] = {};
+};
+
+QuantizedRows activation_scratch(CpuStream& stream, const PackedLinear& weight) {
+  std::int64_t count = 0;
+  for (int kind = 0; kind < kActivationKinds; ++kind) count += weight.quantizes(kind);
+  QuantizedRows rows;
+  if (count == 0) return rows;
+  const std::int64_t blocks = kRowChunk * records_of(weight.inputs());
+  ActivationBlock* next = stream.activations().reserve<ActivationBlock>(count * blocks);
+  for (int kind = 0; kind < kActivationKinds; ++kind) {
+    if (!weight.quantizes(kind)) continue;
+    rows.kinds[kind] = next;
+    next += blocks;
+  }
+  return rows;
 }
 
 CpuStream::PerMember panel_scratch(CpuStream& stream) {
@@ -73,17 +89,18 @@ CpuStream::PerMember panel_scratch(CpuStream& stream) {
 
 void linear(CpuStream& stream, const Kernels& kernels, const PackedLinear& weight, TensorView in, TensorView out) {
   OCTET_CHECK(in.dims[1] == weight.inputs() && out.dims[1] == weight.outputs() && in.dims[0] == out.dims[0]);
-  ActivationBlock* quantized = activation_scratch(stream, weight);
+  const QuantizedRows quantized = activation_scratch(stream, weight);
   const CpuStream::PerMember scratch = panel_scratch(stream);
   // Small enough to even out the threads, large enough to hide the cost of taking a task.
   const std::int64_t grain = std::clamp(weight.panels() / 64 / kRunPanels * kRunPanels, kRunPanels, kRunPanels * 16);
   for (std::int64_t row = 0; row < in.dims[0]; row += kRowChunk) {
-    const PanelRows rows{.in = in.row<const float>(row),
-                         .in_stride = in.strides[0],
-                         .quantized = quantized,
-                         .rows = std::min(kRowChunk, in.dims[0] - row)};
-    if (quantized != nullptr) {
-      quantize_rows(stream, kernels, rows.in, rows.in_stride, rows.rows, weight.inputs(), quantized);
+    PanelRows rows{
+        .in = in.row<const float>(row), .in_stride = in.strides[0], .rows = std::min(kRowChunk, in.dims[0] - row)};
+    for (int kind = 0; kind < kActivationKinds; ++kind) {
+      rows.quantized[kind] = quantized.kinds[kind];
+      if (quantized.kinds[kind] == nullptr) continue;
+      quantize_rows(stream, kernels, rows.in, rows.in_stride, rows.rows, weight.inputs(), kActivationLimits[kind],
+                    quantized.kinds[kind]);
     }
     const Chunk chunk{kernels, weight, rows, out.row<float>(row), out.strides[0]};
     stream.team().parallel_for(weight.panels(), grain, [&](int member, std::int64_t begin, std::int64_t end) {

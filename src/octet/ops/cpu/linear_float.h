@@ -67,7 +67,7 @@ struct Tile {
     for (std::int64_t k = 0; k < panels.inputs; k += panels.run_inputs, ++from) {
       for (int p = 0; p < kPanels; ++p) {
         at[p] = from[0].at[first_panel + p];
-        next[p] = from[1].at[first_panel + p];
+        next[p] = from[panels.ahead].at[first_panel + p];
       }
       const std::int64_t left = panels.inputs - k;
       add_run(k, k + (left < panels.run_inputs ? left : panels.run_inputs));

@@ -17,8 +17,8 @@ class PagedCache {
         tables_(batch.block_tables[group]),
         keys_(cache.keys.as<std::byte>()),
         values_(cache.values.as<std::byte>()),
-        key_bytes_(bytes_of(cache.keys.dtype, std::int64_t{spec.block_size} * spec.head_dim)),
-        value_bytes_(bytes_of(cache.values.dtype, std::int64_t{spec.block_size} * spec.head_dim)),
+        key_size_(bytes_of(cache.keys.dtype, 1)),
+        value_size_(bytes_of(cache.values.dtype, 1)),
         kv_heads_(spec.kv_heads),
         block_size_(spec.block_size),
         head_dim_(spec.head_dim),
@@ -50,18 +50,21 @@ class PagedCache {
   std::int64_t capacity() const { return tables_.dims[1] * block_size_; }
 
   std::byte* keys(std::int32_t block, std::int64_t head) const {
-    return keys_ + (block * kv_heads_ + head) * key_bytes_;
+    return keys_ + (block * kv_heads_ + head) * block_size_ * head_dim_ * key_size_;
   }
   std::byte* values(std::int32_t block, std::int64_t head) const {
-    return values_ + (block * kv_heads_ + head) * value_bytes_;
+    return values_ + (block * kv_heads_ + head) * block_size_ * head_dim_ * value_size_;
   }
+  // Bytes of one value.
+  std::int64_t key_size() const { return key_size_; }
+  std::int64_t value_size() const { return value_size_; }
 
  private:
   const Batch& batch_;
   const TensorView& tables_;
   std::byte* keys_;
   std::byte* values_;
-  std::int64_t key_bytes_, value_bytes_, kv_heads_, block_size_, head_dim_;
+  std::int64_t key_size_, value_size_, kv_heads_, block_size_, head_dim_;
   bool key_panels_, value_panels_;
   DType key_type_, value_type_;
 };

@@ -31,7 +31,8 @@ void unpack(const Product& product, std::int64_t first, std::int64_t k, FloatPan
             float* wide) {
   panels.type = DType::kF32;
   for (int i = 0; i < panels.count; ++i, wide += kUnpacked * kPanel) {
-    product.kernels.unpack(product.segment.type, product.segment.panel(first + i), k, panels.inputs, wide);
+    product.kernels.unpack(product.segment.type, product.segment.panel(first + i), k,
+                           records_of(panels.inputs) * kBlock, wide);
     run[0].at[i] = run[1].at[i] = reinterpret_cast<const std::byte*>(wide);
   }
 }
@@ -76,7 +77,8 @@ void multiply_panels(const Kernels& kernels, const PackedLinear::Segment& segmen
   const std::int64_t panel_sums = rows.rows * kPanel;
   if (segment.integer) {
     for (std::int64_t i = 0; i < count; ++i, sums += panel_sums) {
-      kernels.multiply_blocks(segment.type, segment.panel(first + i), inputs, rows.quantized, rows.rows, sums);
+      kernels.multiply_blocks(segment.type, segment.panel(first + i), inputs,
+                              rows.quantized[activation_kind(segment.type)], rows.rows, sums);
     }
     return;
   }

@@ -16,7 +16,8 @@ constexpr std::int64_t kUnpacked = kChunkBytes / (kRunPanels * kPanel * 4);  // 
 struct PanelRows {
   const float* in = nullptr;  // for float segments
   std::int64_t in_stride = 0;
-  const ActivationBlock* quantized = nullptr;  // [inputs / 32][rows], for integer segments
+  // For integer segments, by the kind of activations that their type takes: [blocks of 32 inputs][rows].
+  const ActivationBlock* quantized[kActivationKinds] = {};
   std::int64_t rows = 0;
 };
 

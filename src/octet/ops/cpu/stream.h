@@ -5,6 +5,7 @@
 
 #include "octet/base/thread_team.h"
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/panel.h"
 #include "octet/ops/cpu/sampling.h"
 #include "octet/tensor/tensor.h"
 
@@ -36,7 +37,8 @@ class CpuStream final : public Stream {
   Scratch& partials() { return partials_; }        // splits of attention that wait to be merged
   // What experts() keeps of a pass over (row, expert) pairs.
   struct ExpertScratch {
-    Scratch plan, quantized_inputs, inputs, quantized_acts, acts;
+    Scratch plan, inputs, acts;
+    Scratch quantized_inputs[kActivationKinds], quantized_acts[kActivationKinds];
   };
   ExpertScratch& experts() { return experts_; }
   // `count` floats for each member; member m's start at base + m * stride.
