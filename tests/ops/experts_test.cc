@@ -8,9 +8,10 @@
 namespace octet::ops {
 namespace {
 
-constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K};
+constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kF8E4M3};
 
-bool is_block(DType type) { return dtype_info(type).block_values > 1; }
+// Whether integer products are made of it.
+bool is_block(DType type) { return dtype_info(type).block_values > 1 || type == DType::kF8E4M3; }
 std::string label(DType type) { return std::string(dtype_info(type).name); }
 
 struct Shape {
@@ -52,7 +53,7 @@ struct ExpertsCase {
 
   std::vector<ExpertWeights> pack(Machine& machine, Activations activations) {
     const auto part = [](StoredMatrix& weight, std::vector<float>& bias) {
-      LinearPart made{.weight = weight.view(), .bias = {}};
+      LinearPart made = weight.part();
       if (!bias.empty()) made.bias = make_view(bias.data(), DType::kF32, {weight.rows});
       return made;
     };
@@ -95,16 +96,20 @@ struct ExpertsCase {
   struct Expected {
     std::vector<double> values, magnitudes;
   };
-  Expected expect(std::int64_t row) const {
+  static const std::vector<double>& values(const StoredMatrix& matrix, bool rounded) {
+    return rounded && !matrix.rounded.empty() ? matrix.rounded : matrix.values;
+  }
+  // rounded: as integer products round weights.
+  Expected expect(std::int64_t row, bool rounded) const {
     Expected sum{std::vector<double>(static_cast<std::size_t>(shape.hidden)),
                  std::vector<double>(static_cast<std::size_t>(shape.hidden))};
     for (std::int64_t i = row * shape.top_k; i < (row + 1) * shape.top_k; ++i) {
       const Stored& expert = stored[static_cast<std::size_t>(chosen[i])];
-      const std::vector<double> act = expected_act(expert, row);
+      const std::vector<double> act = expected_act(expert, row, rounded);
       for (std::int64_t o = 0; o < shape.hidden; ++o) {
         double value = expert.down_bias.empty() ? 0 : expert.down_bias[o], magnitude = std::fabs(value);
         for (std::int64_t k = 0; k < shape.width; ++k) {
-          const double product = act[k] * expert.down.values[o * shape.width + k];
+          const double product = act[k] * values(expert.down, rounded)[o * shape.width + k];
           value += product;
           magnitude += std::fabs(product);
         }
@@ -114,14 +119,14 @@ struct ExpertsCase {
     }
     return sum;
   }
-  std::vector<double> expected_act(const Stored& expert, std::int64_t row) const {
+  std::vector<double> expected_act(const Stored& expert, std::int64_t row, bool rounded) const {
     std::vector<double> act;
     for (std::int64_t o = 0; o < shape.width; ++o) {
       double gate = expert.gate_bias.empty() ? 0 : expert.gate_bias[o];
       double up = expert.up_bias.empty() ? 0 : expert.up_bias[o];
       for (std::int64_t k = 0; k < shape.hidden; ++k) {
-        gate += in[row * shape.hidden + k] * expert.gate.values[o * shape.hidden + k];
-        up += in[row * shape.hidden + k] * expert.up.values[o * shape.hidden + k];
+        gate += in[row * shape.hidden + k] * values(expert.gate, rounded)[o * shape.hidden + k];
+        up += in[row * shape.hidden + k] * values(expert.up, rounded)[o * shape.hidden + k];
       }
       act.push_back(gate / (1 + std::exp(-gate)) * up);
     }
@@ -136,13 +141,14 @@ struct ExpertsCase {
         activations == Activations::kDefault &&
         (is_block(stored[0].gate.type) || is_block(stored[0].up.type) || is_block(stored[0].down.type));
     for (std::int64_t row = 0; row < rows; ++row) {
-      const Expected expected = expect(row);
+      const Expected expected = expect(row, rounded);
       double power = 0, error = 0;
       for (std::int64_t o = 0; o < shape.hidden; ++o) {
         power += expected.magnitudes[o] * expected.magnitudes[o];
         error += std::pow(out[row * shape.hidden + o] - expected.values[o], 2);
       }
-      ASSERT_LE(error, (rounded ? 1e-8 : 1e-11) * power) << "row " << row;
+      const double noise = stored[0].gate.type == DType::kF8E4M3 ? 2e-7 : 1e-8;  // of the inputs' integers
+      ASSERT_LE(error, (rounded ? noise : 1e-11) * power) << "row " << row;
       const std::vector<float> parts = one_by_one(machine, packed, row);
       ASSERT_TRUE(std::equal(parts.begin(), parts.end(), out.begin() + row * shape.hidden)) << "row " << row;
     }
@@ -176,6 +182,12 @@ TEST(Experts, TakeOddShapesBiasesAndMixedTypes) {
     }
     const Shape blocks{.experts = 4, .top_k = 2, .hidden = 64, .width = 96};
     ExpertsCase(random, blocks, DType::kQ8_0, DType::kF16, DType::kQ4_1, 9, true).check(isa, 2, Activations::kDefault);
+    ExpertsCase(random, blocks, DType::kF8E4M3, DType::kQ8_0, DType::kF8E4M3, 9, true)
+        .check(isa, 2, Activations::kDefault);
+    for (const Shape& shape : {Shape{3, 2, 64, 48}, Shape{3, 2, 40, 17}, Shape{3, 2, 200, 136}}) {
+      ExpertsCase(random, shape, DType::kF8E4M3, DType::kF8E4M3, DType::kF8E4M3, 7)
+          .check(isa, 2, Activations::kDefault);
+    }
     ExpertsCase(random, blocks, DType::kBF16, DType::kBF16, DType::kQ8_0, 9).check(isa, 2, Activations::kDefault);
     ExpertsCase(random, blocks, DType::kQ5_0, DType::kQ4_0, DType::kF32, 9).check(isa, 2, Activations::kDefault);
   }
