@@ -63,9 +63,10 @@ std::unexpected<Error> unsupported_type(const Checkpoint& checkpoint, const std:
 
 }  // namespace
 
-void WeightPlan::linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts) {
+void WeightPlan::linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts,
+                        ops::Activations activations) {
   OCTET_CHECK(!parts.empty());
-  entries_.push_back({.linear = &into, .parts = std::move(parts)});
+  entries_.push_back({.linear = &into, .parts = std::move(parts), .activations = activations});
 }
 
 void WeightPlan::vector(Tensor& into, std::string name, std::int64_t size) {
@@ -161,7 +162,8 @@ std::int64_t WeightPlan::pack(const Entry& entry, const Checkpoint& checkpoint, 
     OCTET_CHECK(own.has_value());
     parts.push_back(*own);
   }
-  *entry.linear = backend.pack(stream, parts, activations);
+  const bool wide = entry.activations == ops::Activations::kFloat32;
+  *entry.linear = backend.pack(stream, parts, wide ? entry.activations : activations);
   return (*entry.linear)->bytes();
 }
 

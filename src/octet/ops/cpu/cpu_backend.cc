@@ -7,9 +7,11 @@
 #include "octet/ops/backend.h"
 #include "octet/ops/cpu/attention.h"
 #include "octet/ops/cpu/e4m3_panel.h"
+#include "octet/ops/cpu/experts.h"
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/linear.h"
 #include "octet/ops/cpu/packed_linear.h"
+#include "octet/ops/cpu/router.h"
 #include "octet/ops/cpu/stream.h"
 
 namespace octet::ops {
@@ -103,6 +105,20 @@ class CpuBackend final : public Backend {
       std::memcpy(out.row<float>(row), in.row<const float>(from[row]),
                   static_cast<std::size_t>(out.dims[1]) * sizeof(float));
     });
+  }
+
+  void route(Stream& stream, const RouterSpec& spec, TensorView logits, TensorView ids, TensorView weights,
+             TensorView loads) override {
+    cpu::route(on_cpu(stream), spec, logits, ids, weights, loads);
+  }
+
+  void experts(Stream& stream, std::span<const ExpertWeights> weights_of, TensorView in, TensorView ids,
+               TensorView weights, TensorView out) override {
+    cpu::experts(on_cpu(stream), kernels_, weights_of, in, ids, weights, out);
+  }
+  std::int64_t expert_scratch_bytes(std::int64_t rows, std::int64_t top_k, std::int64_t hidden,
+                                    std::int64_t width) const override {
+    return cpu::expert_scratch_bytes(rows, top_k, hidden, width);
   }
 
   void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) override {

@@ -60,6 +60,13 @@ OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
   }
 }
 
+// Of E4M3, by mantissa and sign: the upper byte of 2^10 times the significand.
+inline constexpr CodeTable kSignificands = {
+    {32, 256 - 32, 36, 256 - 36, 40, 256 - 40, 44, 256 - 44, 48, 256 - 48, 52, 256 - 52, 56, 256 - 56, 60, 256 - 60}};
+// By exponent: the bytes of 2^(exponent - 1). Subnormal numbers round to zero.
+inline constexpr CodeTable kLowPowers = {{0, 1, 2, 4, 8, 16, 32, 64, 128}};
+inline constexpr CodeTable kHighPowers = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64}};
+
 // The codes of a record, pair after pair in ascending order.
 template <typename V, DType kType>
 struct Codes {
@@ -407,6 +414,21 @@ void unpack(const std::byte* panel, std::int64_t k, std::int64_t count, float* o
   }
 }
 
+// What is widened for products of E4M3 is rounded; the exact values take another way.
+template <typename V>
+void unpack_e4m3(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+  for (std::int64_t i = 0; i < count; i += kBlock, out += kBlock * kPanel) {
+    const Record record(block_panel(DType::kF8E4M3), panel, (k + i) / kBlock);
+    for (int v = 0; v < kVectors<V>; ++v) {
+      // From sixteenths to what halves of 256ths take.
+      const typename V::Floats scale = V::product(load_scale<V, DType::kF8E4M3>(record, 0, v), V::all(4096.0f));
+      for (int part = 0; part < kPairs / 2; ++part) {
+        V::store_e4m3(record.codes, part * kVectors<V> + v, scale, out + part * 4 * kPanel + v * V::kLanes);
+      }
+    }
+  }
+}
+
 // Both kernels of a type that has a panel of records.
 struct TypeKernels {
   void (*multiply_blocks)(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
@@ -416,11 +438,12 @@ struct TypeKernels {
 
 template <typename V, DType kType>
 constexpr TypeKernels kernels_of_type() {
-  // What is widened for products of E4M3 is rounded; the exact values take another way.
-  if constexpr (block_panel(kType).has_head()) {
-    return {multiply_blocks<V, kType>, nullptr};
-  } else {
+  if constexpr (!block_panel(kType).has_head()) {
     return {multiply_blocks<V, kType>, unpack<V, kType>};
+  } else if constexpr (requires { &V::store_e4m3; }) {
+    return {multiply_blocks<V, kType>, unpack_e4m3<V>};
+  } else {
+    return {multiply_blocks<V, kType>, nullptr};
   }
 }
 template <typename V, DType kType>

@@ -25,6 +25,9 @@ class PackedLinear final : public Linear {
     const std::byte* data = nullptr;
 
     const std::byte* panel(std::int64_t index) const { return data + index * panel_bytes; }  // within the segment
+    std::int64_t outputs_of(std::int64_t index) const {
+      return outputs - index * kPanel < kPanel ? outputs - index * kPanel : std::int64_t{kPanel};
+    }
   };
 
   PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const LinearPart> parts, Activations activations);
