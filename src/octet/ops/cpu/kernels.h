@@ -14,7 +14,7 @@ struct Kernels {
   std::string_view isa;
 
   // ---- at load: the panel of 16 stored rows (panel_pack.h); false for types that this set does not know. Null in
-  // the scalar set.
+  // the scalar set and in NEON's.
   bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
 
   // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
