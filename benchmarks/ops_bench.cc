@@ -46,7 +46,7 @@ void linear(benchmark::State& state, DType type, std::int64_t outputs, std::int6
   const std::unique_ptr<Backend> backend = make_cpu_backend(static_cast<int>(state.range(1)));
   const std::unique_ptr<Stream> stream = backend->create_stream();
   const Tensor stored = random_weights(type, outputs, inputs);
-  const LinearPart part{.weight = stored.view(), .bias = {}};
+  const LinearPart part{.weight = stored.view(), .bias = {}, .scale = {}};
   std::vector<std::unique_ptr<Linear>> weights;
   for (std::int64_t bytes = 0; bytes < kWorkingSet; bytes += weights.back()->bytes()) {
     weights.push_back(backend->pack(*stream, std::span(&part, 1), activations));

@@ -1,6 +1,6 @@
 // Shares of the machine's limits: what memory and arithmetic can do, and what the ops of decoding make of it, in turns
 // in one run. Matrices and caches together are larger than the CPU's caches.
-//   roofline_bench [--only limits,linear,attention] [--json]        `roofline_bench --help` tells the rest
+//   roofline_bench [--only limits,linear,experts,attention] [--json]        `roofline_bench --help` tells the rest
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace octet::bench {
 namespace {
 
 struct Settings {
-  std::string only = "limits,linear,attention", isa = "auto", shapes = "4096x4096,4096x14336";
+  std::string only = "limits,linear,experts,attention", isa = "auto", shapes = "4096x4096,4096x14336";
+  std::string moe = "64/8x1024x384", moe_rows = "1,4,16,512";
   std::string formats = "F32,F16,BF16,Q8_0,Q4_0,Q4_1,Q5_0,Q5_1,Q4_K,Q5_K,Q6_K";
   std::int64_t threads = 2, mib = 512, repeats = 5, rows = 1, context = 8192;
   bool json = false;
@@ -41,10 +42,10 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// One measured op: each pass reads `bytes`.
+// One measured op.
 struct Row {
   std::string op, what;
-  double gbs = 0, share = 0, least = 0, most = 0;  // shares of the bandwidth read just before
+  double gbs = 0, gops = 0, share = 0, least = 0, most = 0;  // shares of the bandwidth read just before
 };
 
 class Roofline {
@@ -66,10 +67,18 @@ class Roofline {
   void limits();
   bool linears();
   void linear(ops::Backend& backend, DType type, std::int64_t outputs, std::int64_t inputs);
+  struct MoeShape {
+    std::int64_t experts = 0, top_k = 0, hidden = 0, width = 0;
+    std::int64_t expert_values() const { return 3 * hidden * width; }
+  };
+  bool experts();
+  void experts(ops::Backend& backend, DType type, const MoeShape& shape);
   void attentions(ops::Backend& backend);
   void attention(ops::Backend& backend, const ops::AttentionSpec& spec, DType cache, bool scattered);
+  // Each pass reads `bytes` and computes `operations`.
   template <typename Pass>
-  void measure(const std::string& op, const std::string& what, double bytes, const Pass& pass);
+  void measure(const std::string& op, const std::string& what, double bytes, double operations, const Pass& pass);
+  DType type_of(const std::string& name) const;
   Tensor weights(DType type, std::int64_t outputs, std::int64_t inputs) const;
   void print(const Row& row) const;
 
@@ -106,7 +115,8 @@ Tensor Roofline::weights(DType type, std::int64_t outputs, std::int64_t inputs) 
 }
 
 template <typename Pass>
-void Roofline::measure(const std::string& op, const std::string& what, double bytes, const Pass& pass) {
+void Roofline::measure(const std::string& op, const std::string& what, double bytes, double operations,
+                       const Pass& pass) {
   std::vector<double> rates, shares;
   pass();
   for (int i = 0; i < settings_.repeats; ++i) {
@@ -118,20 +128,20 @@ void Roofline::measure(const std::string& op, const std::string& what, double by
     read_.push_back(read);
   }
   const auto [least, most] = std::ranges::minmax(shares);
-  rows_.push_back({op, what, median(rates), median(shares), least, most});
+  rows_.push_back({op, what, median(rates), median(rates) * operations / bytes, median(shares), least, most});
   if (!settings_.json) print(rows_.back());
 }
 
 void Roofline::print(const Row& row) const {
-  fmt::print("{:<10}{:<34}{:9.1f} GB/s {:6.0f} % of reads ({:.0f} to {:.0f})\n", row.op, row.what, row.gbs,
-             100 * row.share, 100 * row.least, 100 * row.most);
+  fmt::print("{:<10}{:<34}{:9.1f} GB/s {:6.0f} % of reads ({:.0f} to {:.0f}) {:8.1f} GOP/s\n", row.op, row.what,
+             row.gbs, 100 * row.share, 100 * row.least, 100 * row.most, row.gops);
 }
 
 // The stored bytes count, not what a packed layout adds to them.
 void Roofline::linear(ops::Backend& backend, DType type, std::int64_t outputs, std::int64_t inputs) {
   const std::unique_ptr<ops::Stream> stream = backend.create_stream();
   const Tensor stored = weights(type, outputs, inputs);
-  const ops::LinearPart part{.weight = stored.view(), .bias = {}};
+  const ops::LinearPart part{.weight = stored.view(), .bias = {}, .scale = {}};
   const auto count = static_cast<std::size_t>(settings_.bytes() / static_cast<std::int64_t>(stored.bytes()) + 1);
   std::vector<std::unique_ptr<ops::Linear>> packed;
   while (packed.size() < count) packed.push_back(backend.pack(*stream, {&part, 1}, ops::Activations::kDefault));
@@ -141,19 +151,25 @@ void Roofline::linear(ops::Backend& backend, DType type, std::int64_t outputs, s
   std::normal_distribution<float> normal;
   for (std::int64_t i = 0; i < settings_.rows * inputs; ++i) in.data<float>()[i] = normal(random);
   measure("linear", fmt::format("{} {}x{}, {} matrices", dtype_info(type).name, outputs, inputs, count),
-          static_cast<double>(count) * static_cast<double>(stored.bytes()), [&] {
+          static_cast<double>(count) * static_cast<double>(stored.bytes()),
+          2.0 * static_cast<double>(static_cast<std::int64_t>(count) * settings_.rows * outputs * inputs), [&] {
             for (const auto& matrix : packed) backend.linear(*stream, *matrix, in.view(), out.view());
             stream->synchronize();
           });
 }
 
+DType Roofline::type_of(const std::string& name) const {
+  DType type = DType::kF64;
+  for (int i = 0; i <= static_cast<int>(DType::kMXFP4); ++i) {
+    if (dtype_info(static_cast<DType>(i)).name == name) type = static_cast<DType>(i);
+  }
+  return type;
+}
+
 bool Roofline::linears() {
   const std::unique_ptr<ops::Backend> backend = ops::make_cpu_backend(settings_.team(), settings_.isa);
   for (const std::string& name : words_of(settings_.formats)) {
-    DType type = DType::kF64;
-    for (int i = 0; i <= static_cast<int>(DType::kMXFP4); ++i) {
-      if (dtype_info(static_cast<DType>(i)).name == name) type = static_cast<DType>(i);
-    }
+    const DType type = type_of(name);
     if (!backend->can_pack(type)) {
       if (!settings_.json) fmt::print("{:<10}{}: {} does not compute with it\n", "linear", name, backend->name());
       continue;
@@ -166,6 +182,77 @@ bool Roofline::linears() {
       }
       linear(*backend, type, outputs, inputs);
     }
+  }
+  return true;
+}
+
+// Random routing, layer after layer, until about every expert has been touched; the stored bytes of those that were.
+void Roofline::experts(ops::Backend& backend, DType type, const MoeShape& shape) {
+  const std::unique_ptr<ops::Stream> stream = backend.create_stream();
+  const Tensor gate = weights(type, shape.width, shape.hidden), down = weights(type, shape.hidden, shape.width);
+  const ops::LinearPart inner[] = {{.weight = gate.view()}, {.weight = gate.view()}}, outer{.weight = down.view()};
+  const std::int64_t expert_bytes = bytes_of(type, shape.expert_values());
+  std::vector<std::vector<ops::ExpertWeights>> layers(
+      static_cast<std::size_t>(settings_.bytes() / (shape.experts * expert_bytes) + 1));
+  for (auto& layer : layers) {
+    while (static_cast<std::int64_t>(layer.size()) < shape.experts) {
+      layer.push_back({backend.pack(*stream, inner, ops::Activations::kDefault),
+                       backend.pack(*stream, {&outer, 1}, ops::Activations::kDefault)});
+    }
+  }
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  for (const std::string& word : words_of(settings_.moe_rows)) {
+    const std::int64_t rows = std::stol(word);
+    const std::int64_t calls = std::max<std::int64_t>(1, shape.experts / (rows * shape.top_k));
+    std::vector<Tensor> chosen;
+    std::vector<std::int32_t> deck(static_cast<std::size_t>(shape.experts));
+    std::iota(deck.begin(), deck.end(), 0);
+    std::int64_t touched = 0;
+    for (std::size_t call = 0; call < static_cast<std::size_t>(calls) * layers.size(); ++call) {
+      chosen.emplace_back(DType::kI32, std::initializer_list<std::int64_t>{rows, shape.top_k});
+      std::vector<bool> seen(deck.size());
+      for (std::int64_t row = 0; row < rows; ++row) {
+        std::ranges::shuffle(deck, random);
+        std::sort(deck.begin(), deck.begin() + shape.top_k);
+        std::copy_n(deck.begin(), shape.top_k, chosen.back().view().row<std::int32_t>(row));
+        for (std::int64_t i = 0; i < shape.top_k; ++i) seen[static_cast<std::size_t>(deck[i])] = true;
+      }
+      touched += std::ranges::count(seen, true);
+    }
+    const Tensor in(DType::kF32, {rows, shape.hidden}), out(DType::kF32, {rows, shape.hidden});
+    const Tensor factors(DType::kF32, {rows, shape.top_k});
+    for (std::int64_t i = 0; i < rows * shape.hidden; ++i) in.data<float>()[i] = normal(random);
+    std::fill_n(factors.data<float>(), rows * shape.top_k, 0.125f);
+    measure("experts", fmt::format("{} {} rows, {} layers", dtype_info(type).name, rows, layers.size()),
+            static_cast<double>(touched * expert_bytes),
+            2.0 * static_cast<double>(static_cast<std::int64_t>(chosen.size()) * rows * shape.top_k *
+                                      shape.expert_values()),
+            [&] {
+              for (std::size_t call = 0; call < chosen.size(); ++call) {
+                backend.experts(*stream, layers[call % layers.size()], in.view(), chosen[call].view(), factors.view(),
+                                out.view());
+              }
+              stream->synchronize();
+            });
+  }
+}
+
+bool Roofline::experts() {
+  MoeShape shape;
+  if (std::sscanf(settings_.moe.c_str(), "%ld/%ldx%ldx%ld", &shape.experts, &shape.top_k, &shape.hidden,
+                  &shape.width) != 4 ||
+      shape.top_k < 1 || shape.experts < shape.top_k || shape.hidden % 32 != 0 || shape.width % 32 != 0) {
+    fmt::print(stderr, "roofline_bench: --moe {}: expected EXPERTS/TOP_KxHIDDENxWIDTH\n", settings_.moe);
+    return false;
+  }
+  if (!settings_.json) fmt::print("\nexperts {}\n", settings_.moe);
+  const std::unique_ptr<ops::Backend> backend = ops::make_cpu_backend(settings_.team(), settings_.isa);
+  for (const std::string& name : words_of(settings_.formats)) {
+    const DType type = type_of(name);
+    const std::int64_t block = dtype_info(type).block_values;
+    if (backend->can_pack(type) && shape.hidden % block == 0 && shape.width % block == 0)
+      experts(*backend, type, shape);
   }
   return true;
 }
@@ -202,7 +289,8 @@ void Roofline::attention(ops::Backend& backend, const ops::AttentionSpec& spec, 
   measure("attention",
           fmt::format("{} {}/{} heads of {}, {}", dtype_info(cache).name, spec.heads, spec.kv_heads, spec.head_dim,
                       scattered ? "scattered" : "in order"),
-          static_cast<double>(layer_bytes) * static_cast<double>(layers.size()), [&] {
+          static_cast<double>(layer_bytes) * static_cast<double>(layers.size()),
+          4.0 * static_cast<double>(static_cast<std::int64_t>(layers.size()) * settings_.context * width), [&] {
             for (const Layer& layer : layers) {
               backend.attention(*stream, spec, q.view(), batch, 0, {layer.keys.view(), layer.values.view()},
                                 out.view());
@@ -233,6 +321,7 @@ bool Roofline::run() {
     fmt::print("{}, {} threads, medians of {}\n", backend->name(), settings_.threads, settings_.repeats);
   if (wants("limits")) limits();
   if (wants("linear") && !linears()) return false;
+  if (wants("experts") && !experts()) return false;
   if (wants("attention")) attentions(*backend);
   if (!settings_.json) return true;
   limits_["read_gbs"] = median(read_);
@@ -242,6 +331,7 @@ bool Roofline::run() {
     rows.push_back({{"op", row.op},
                     {"what", row.what},
                     {"gbs", row.gbs},
+                    {"gops", row.gops},
                     {"share", row.share},
                     {"least", row.least},
                     {"most", row.most}});
@@ -254,9 +344,14 @@ int run(int argc, char** argv) {
   Settings settings;
   constexpr std::string_view group = "what is measured";
   const std::vector<Flag> flags = {
-      {.names = "--only", .group = group, .target = &settings.only, .help = "parts, of limits, linear and attention"},
+      {.names = "--only",
+       .group = group,
+       .target = &settings.only,
+       .help = "parts, of limits, linear, experts and attention"},
       {.names = "--formats", .group = group, .target = &settings.formats, .help = "of the matrices"},
       {.names = "--shapes", .group = group, .target = &settings.shapes, .help = "of the matrices: OUTPUTSxINPUTS"},
+      {.names = "--moe", .group = group, .target = &settings.moe, .help = "experts: EXPERTS/TOP_KxHIDDENxWIDTH"},
+      {.names = "--moe-rows", .group = group, .target = &settings.moe_rows, .help = "numbers of rows for experts"},
       {.names = "--rows",
        .group = group,
        .target = &settings.rows,
@@ -296,8 +391,8 @@ int run(int argc, char** argv) {
   FlagTable table("roofline_bench", "what decoding makes of the machine's limits", flags);
   if (const auto status = parse_command(table, argc, argv)) return *status;
   for (const std::string& part : words_of(settings.only)) {
-    if (part == "limits" || part == "linear" || part == "attention") continue;
-    fmt::print(stderr, "roofline_bench: --only {}: limits, linear or attention\n", part);
+    if (part == "limits" || part == "linear" || part == "experts" || part == "attention") continue;
+    fmt::print(stderr, "roofline_bench: --only {}: limits, linear, experts or attention\n", part);
     return 2;
   }
   return Roofline(settings).run() ? 0 : 1;

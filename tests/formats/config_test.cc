@@ -98,7 +98,7 @@ TEST(DisableSlidingWindow, CutsTheContextToTheWindow) {
 TEST(HfOverrides, ReplaceMembersOfTheFile) {
   Json config = least();
   config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};
-  config["quantization_config"] = {{"quant_method", "fp8"}};
+  config["quantization_config"] = {{"quant_method", "awq"}};
   const auto with = [&](Json overrides) {
     auto result = parse_hf_config(dump_json(config), "config.json", {.overrides = std::move(overrides)});
     return result ? std::move(result->model) : ModelConfig{.architecture = result.error().message};
@@ -118,14 +118,18 @@ TEST(HfOverrides, ReplaceMembersOfTheFile) {
               AllOf(HasSubstr("config.json with --hf-overrides"), HasSubstr("vocab_size")));
 }
 
-// {"quant_method": "fp8"} would be refused; what is named of a nested configuration replaces that alone.
+// What is named of a nested configuration replaces that alone.
 TEST(HfOverrides, AreMergedIntoNestedConfigurations) {
   Json config = least();
-  config["quantization_config"] = {{"quant_method", "fp8"}, {"bits", 8}};
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {64, 64}}};
   const auto error = parse_hf_config(dump_json(config), "config.json",
                                      {.overrides = {{"quantization_config", {{"quant_method", "other"}}}}});
   ASSERT_FALSE(error);
   EXPECT_THAT(error.error().message, HasSubstr("other"));
+  const auto changed =
+      parse_hf_config(dump_json(config), "config.json", {.overrides = {{"quantization_config", {{"fmt", "e4m3"}}}}});
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ(changed->model.quantization.block_inputs, 64);
   EXPECT_TRUE(parse_hf_config(dump_json(config), "config.json", {.overrides = {{"quantization_config", nullptr}}}));
 }
 
@@ -162,7 +166,7 @@ TEST(HfConfig, WhatIsNotBuiltIsRefusedByName) {
   EXPECT_THAT(error_with("layer_types", {"full_attention", "linear_attention"}), HasSubstr("layer_types"));
   EXPECT_THAT(error_with("partial_rotary_factor", 0.5), HasSubstr("partial_rotary_factor"));
   EXPECT_THAT(error_with("hidden_act", "gelu"), AllOf(HasSubstr("hidden_act"), HasSubstr("gelu")));
-  EXPECT_THAT(error_with("quantization_config", {{"quant_method", "fp8"}}), HasSubstr("fp8"));
+  EXPECT_THAT(error_with("quantization_config", {{"quant_method", "awq"}}), HasSubstr("awq"));
   EXPECT_THAT(error_with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}), HasSubstr("dynamic"));
   EXPECT_THAT(error_with("architectures", {"WalrusForCausalLM"}),
               AllOf(HasSubstr("WalrusForCausalLM"),
@@ -274,9 +278,24 @@ TEST(GgufText, NamedTemplatesAndTokensAreFound) {
   EXPECT_EQ(read->special_tokens.at("eos_token"), tokens.at(7));
 }
 
-TEST_F(FolderText, AQuantizedCheckpointIsRefused) {
+TEST_F(FolderText, HfQuantConfigIsReadBesideConfig) {
   folder_.write("hf_quant_config.json", "{}");
-  EXPECT_THAT(Checkpoint::open(folder_.path()).error().message, HasSubstr("hf_quant_config.json"));
+  EXPECT_THAT(Checkpoint::open(folder_.path()).error().message,
+              HasSubstr("hf_quant_config.json: quantization is missing"));
+  folder_.write("hf_quant_config.json", R"({"quantization":{"quant_algo":"FP8"}})");
+  const auto opened = Checkpoint::open(folder_.path(), {.quantization = "modelopt"});
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ((*opened)->config().quantization.method, QuantizationConfig::Method::kFp8);
+  EXPECT_THAT(Checkpoint::open(folder_.path(), {.quantization = "fp8"}).error().message,
+              AllOf(HasSubstr("--quantization fp8"), HasSubstr("is quantized with modelopt")));
+}
+
+TEST_F(FolderText, PlainWeightsMayBecomeFp8) {
+  const auto opened = Checkpoint::open(folder_.path(), {.quantization = "fp8_per_block"});
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_TRUE((*opened)->config().quantization.while_loading);
+  EXPECT_THAT(Checkpoint::open(folder_.path(), {.quantization = "int3"}).error().message,
+              AllOf(HasSubstr("--quantization int3"), HasSubstr("fp8_per_tensor")));
 }
 
 TEST(GgufConfig, WhatIsNotBuiltIsRefusedByName) {
@@ -286,7 +305,6 @@ TEST(GgufConfig, WhatIsNotBuiltIsRefusedByName) {
     const auto opened = Checkpoint::open(folder.write("x.gguf", writer.bytes()));
     return opened ? "" : opened.error().message;
   };
-  EXPECT_THAT(error_of(tiny_gguf().u32("llama.expert_count", 8)), HasSubstr("llama.expert_count"));
   EXPECT_THAT(error_of(tiny_gguf().u32("llama.attention.value_length", 4)), HasSubstr("value_length"));
   EXPECT_THAT(error_of(tiny_gguf().u32("llama.rope.dimension_count", 1)), HasSubstr("rope.dimension_count"));
   EXPECT_THAT(error_of(tiny_gguf().string("llama.rope.scaling.type", "longrope")), HasSubstr("longrope"));

@@ -7,7 +7,7 @@
 
 #include "octet/formats/checkpoint.h"
 #include "octet/formats/gguf_names.h"
-#include "tests/formats/dense_weights.h"
+#include "tests/formats/decoder_weights.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/temp_folder.h"
 
@@ -26,7 +26,7 @@ std::span<const std::byte> as_bytes(const std::string& text) { return std::as_by
 std::string open_error(const std::filesystem::path& path) {
   const auto opened = Checkpoint::open(path);
   if (!opened) return opened.error().message;
-  const auto complete = octet::testing::require_dense_weights(**opened);
+  const auto complete = octet::testing::require_decoder_weights(**opened);
   return complete ? "" : complete.error().message;
 }
 

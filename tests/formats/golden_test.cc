@@ -4,7 +4,8 @@
 #include <map>
 
 #include "octet/formats/checkpoint.h"
-#include "tests/formats/dense_weights.h"
+#include "octet/formats/kv_scales.h"
+#include "tests/formats/decoder_weights.h"
 
 namespace octet::formats {
 namespace {
@@ -17,9 +18,11 @@ std::unique_ptr<Checkpoint> open_golden(const std::string& name) {
   return opened ? std::move(*opened) : nullptr;
 }
 
+using Method = QuantizationConfig::Method;
+
 // The weights that the config asks for are all there, in the right shapes.
 void expect_complete(const Checkpoint& checkpoint) {
-  const auto checked = testing::require_dense_weights(checkpoint);
+  const auto checked = testing::require_decoder_weights(checkpoint);
   EXPECT_TRUE(checked) << checked.error().message;
 }
 
@@ -217,6 +220,58 @@ TEST(Golden, GgufMixedTypes) {
       EXPECT_EQ(weight->dtype, type) << name;
       EXPECT_EQ(static_cast<std::int64_t>(weight->data.size()), bytes_of(type, weight->shape[0] * weight->shape[1]));
     }
+  }
+}
+
+// Experts and 8-bit floats in every published layout: the weights are there with their scales.
+TEST(Golden, ExpertsAndFp8) {
+  struct Expected {
+    const char* file;
+    std::int64_t experts, top_k;
+    Method method;
+    std::int64_t block_outputs, block_inputs;  // of layer 0's down projection in attention
+    bool kv_cache_fp8 = false;
+  };
+  const Expected cases[] = {
+      {"models/qwen3_moe", 16, 4, Method::kNone, 1, 1},
+      {"models/qwen3_moe-dense-layers", 16, 4, Method::kNone, 1, 1},
+      {"models/mixtral", 8, 2, Method::kNone, 1, 1},
+      {"models/minimax_m2", 16, 4, Method::kNone, 1, 1},
+      {"models/qwen3-fp8-block", 0, 0, Method::kFp8, 128, 128},
+      {"models/qwen3-fp8-channel", 0, 0, Method::kFp8, 1, 128},
+      {"models/qwen3-fp8-modelopt", 0, 0, Method::kFp8, 80, 128},
+      {"models/llama-fp8-tensor-dynamic", 0, 0, Method::kFp8, 64, 64},
+      {"models/llama-fp8-tensor-static", 0, 0, Method::kFp8, 64, 64},
+      {"models/qwen3_moe-fp8-block", 8, 3, Method::kFp8, 128, 128},
+      {"models/qwen3_moe-fp8-block-small", 8, 4, Method::kFp8, 128, 128},
+      {"models/qwen3_moe-kv8-ct", 16, 4, Method::kFp8, 1, 128, true},
+      {"models/qwen3_moe-kv8-unit", 16, 4, Method::kNone, 1, 1},
+      {"models/minimax_m2-fp8-block", 8, 3, Method::kFp8, 128, 128},
+      {"gguf/qwen3moe-f32.gguf", 8, 2, Method::kNone, 1, 1},
+      {"gguf/qwen3moe-q8_0.gguf", 8, 2, Method::kNone, 1, 1},
+      {"gguf/qwen3moe-q4_k_m.gguf", 4, 2, Method::kNone, 1, 1},
+  };
+  for (const Expected& expected : cases) {
+    SCOPED_TRACE(expected.file);
+    const auto checkpoint = open_golden(expected.file);
+    ASSERT_NE(checkpoint, nullptr);
+    const ModelConfig& config = checkpoint->config();
+    EXPECT_EQ(config.moe.experts, expected.experts);
+    EXPECT_EQ(config.moe.top_k, expected.top_k);
+    EXPECT_EQ(config.quantization.method, expected.method);
+    EXPECT_EQ(config.quantization.kv_cache_fp8, expected.kv_cache_fp8);
+    expect_complete(*checkpoint);
+    const auto output = require_matrix(*checkpoint, "model.layers.0.self_attn.o_proj", config.hidden_size,
+                                       config.heads * config.head_dim);
+    ASSERT_TRUE(output) << output.error().message;
+    EXPECT_EQ(output->block_outputs, expected.block_outputs);
+    EXPECT_EQ(output->block_inputs, expected.block_inputs);
+  }
+  const auto cache = read_kv_scales(*open_golden("models/qwen3_moe-kv8-ct"));
+  ASSERT_TRUE(cache) << cache.error().message;
+  for (const KvScale& scale : *cache) {
+    EXPECT_LT(scale.k, 0.5f);
+    EXPECT_LT(scale.v, 0.5f);
   }
 }
 

@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "octet/formats/checkpoint.h"
-#include "tests/formats/dense_weights.h"
+#include "tests/formats/decoder_weights.h"
 
 namespace {
 
 octet::Result<> open_checkpoint(const char* path) {
   OCTET_TRY(const auto checkpoint, octet::formats::Checkpoint::open(path));
-  return octet::testing::require_dense_weights(*checkpoint);
+  return octet::testing::require_decoder_weights(*checkpoint);
 }
 
 }  // namespace

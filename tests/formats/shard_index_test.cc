@@ -6,7 +6,7 @@
 #include "octet/base/file.h"
 #include "octet/base/json.h"
 #include "octet/formats/checkpoint.h"
-#include "tests/formats/dense_weights.h"
+#include "tests/formats/decoder_weights.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temp_folder.h"
 
@@ -38,7 +38,7 @@ class LOAD04 : public ::testing::Test {
   std::string error() const {
     const auto opened = Checkpoint::open(model_);
     if (!opened) return opened.error().message;
-    const auto complete = octet::testing::require_dense_weights(**opened);
+    const auto complete = octet::testing::require_decoder_weights(**opened);
     return complete ? "" : complete.error().message;
   }
   std::string error_with_index(const Json& index) const {

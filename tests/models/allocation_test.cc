@@ -14,7 +14,8 @@ namespace octet::models {
 namespace {
 
 TEST(Allocation, NoneInAForwardPassOnceWarm) {
-  for (const char* architecture : {"LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+  for (const char* architecture :
+       {"LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "MiniMaxM2ForCausalLM"}) {
     const testing::TempFolder folder;
     testing::make_tiny_model({.architecture = architecture}).write(folder.path());
     auto opened = testing::ModelDriver::open(folder.path(), {.dtype = DType::kBF16, .threads = 2});

@@ -38,7 +38,7 @@ std::vector<std::int32_t> follow(ModelDriver& driver, const GoldenRun& run, Logi
 
 struct Outcome {
   LogitDifference difference;
-  int tokens = 0;
+  int tokens = 0, right = 0;
   std::string wrong_tokens;  // those whose margin lies above what `margin_floor` excuses
 };
 
@@ -53,6 +53,7 @@ Outcome compare(const std::filesystem::path& path, const GoldenModel& golden, co
     for (std::size_t step = 0; step < chosen.size(); ++step) {
       if (run.margins[step] <= margin_floor) continue;
       ++outcome.tokens;
+      outcome.right += chosen[step] == run.continuation[step] ? 1 : 0;
       if (chosen[step] != run.continuation[step])
         outcome.wrong_tokens += fmt::format("step {} of a prompt of {}: {} instead of {}; ", step, run.prompt.size(),
                                             chosen[step], run.continuation[step]);
@@ -72,19 +73,20 @@ std::string test_name(const ::testing::TestParamInfo<const char*>& info) {
 class HfGolden : public ::testing::TestWithParam<const char*> {
  protected:
   std::filesystem::path path() const { return std::filesystem::path(OCTET_TEST_DATA) / "models" / GetParam(); }
+  void equals_reference() const {
+    const GoldenModel golden = testing::read_golden_folder(path());
+    for (const std::string& isa : testing::available_isas()) {
+      SCOPED_TRACE(isa);
+      const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
+      EXPECT_LE(outcome.difference.largest(), 5e-4);
+      EXPECT_GE(outcome.difference.rows(), 66 + 100);
+      EXPECT_EQ(outcome.wrong_tokens, "");
+      EXPECT_GE(outcome.tokens, 100);
+    }
+  }
 };
 
-TEST_P(HfGolden, Float32EqualsReference) {
-  const GoldenModel golden = testing::read_golden_folder(path());
-  for (const std::string& isa : testing::available_isas()) {
-    SCOPED_TRACE(isa);
-    const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
-    EXPECT_LE(outcome.difference.largest(), 5e-4);
-    EXPECT_GE(outcome.difference.rows(), 66 + 100);
-    EXPECT_EQ(outcome.wrong_tokens, "");
-    EXPECT_GE(outcome.tokens, 100);
-  }
-}
+TEST_P(HfGolden, Float32EqualsReference) { equals_reference(); }
 
 TEST_P(HfGolden, Bfloat16StaysWithinItsTolerance) {
   const GoldenModel golden = testing::read_golden_folder(path());
@@ -98,6 +100,28 @@ TEST_P(HfGolden, Bfloat16StaysWithinItsTolerance) {
   }
 }
 
+// Where experts tie nearly, rounding swaps them and single positions move by whole logits, so their largest difference
+// says little. The router sees float32.
+class HfExpertsGolden : public HfGolden {};
+
+TEST_P(HfExpertsGolden, Float32EqualsReference) { equals_reference(); }
+
+TEST_P(HfExpertsGolden, Bfloat16StaysWithinItsTolerance) {
+  const GoldenModel golden = testing::read_golden_folder(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.nmse(), 3e-3);
+    EXPECT_GE(outcome.difference.rows(), 66 + 100);
+    EXPECT_EQ(outcome.wrong_tokens, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HfExpertsGolden,
+                         ::testing::Values("qwen3_moe", "qwen3_moe-dense-layers", "qwen3_moe-no-norm-topk",
+                                           "qwen3_moe-sharded", "mixtral", "minimax_m2"),
+                         test_name);
+
 INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
                          ::testing::Values("llama-linear-bias", "llama-tied-llama3rope", "llama-sharded-v5config",
                                            "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config",
@@ -109,19 +133,20 @@ class GgufGolden : public ::testing::TestWithParam<const char*> {
   std::filesystem::path path() const {
     return std::filesystem::path(OCTET_TEST_DATA) / "gguf" / (std::string(GetParam()) + ".gguf");
   }
+  void equals_reference() const {
+    const GoldenModel golden = testing::read_golden_gguf(path());
+    for (const std::string& isa : testing::available_isas()) {
+      SCOPED_TRACE(isa);
+      const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
+      EXPECT_LE(outcome.difference.largest(), 2e-5);
+      EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
+      EXPECT_EQ(outcome.wrong_tokens, "");
+      EXPECT_EQ(outcome.tokens, 3 * 24);
+    }
+  }
 };
 
-TEST_P(GgufGolden, Float32EqualsReference) {
-  const GoldenModel golden = testing::read_golden_gguf(path());
-  for (const std::string& isa : testing::available_isas()) {
-    SCOPED_TRACE(isa);
-    const Outcome outcome = compare(path(), golden, {.dtype = DType::kF32, .isa = isa}, 0.0);
-    EXPECT_LE(outcome.difference.largest(), 2e-5);
-    EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
-    EXPECT_EQ(outcome.wrong_tokens, "");
-    EXPECT_EQ(outcome.tokens, 3 * 24);
-  }
-}
+TEST_P(GgufGolden, Float32EqualsReference) { equals_reference(); }
 
 // Tokens are compared where the reference's margin is above the noise that llama.cpp shows on the same file.
 TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
@@ -143,6 +168,25 @@ INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
                                            "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1",
                                            "llama-bpe-q4_k_m", "llama-spm-q5_0-iq4", "qwen3-q5_k_mix"),
                          test_name);
+
+class GgufExpertsGolden : public GgufGolden {};
+
+TEST_P(GgufExpertsGolden, Float32EqualsReference) { equals_reference(); }
+
+TEST_P(GgufExpertsGolden, DefaultStaysWithinItsTolerance) {
+  const GoldenModel golden = testing::read_golden_gguf(path());
+  for (const std::string& isa : testing::available_isas()) {
+    SCOPED_TRACE(isa);
+    const Outcome outcome = compare(path(), golden, {.dtype = DType::kBF16, .isa = isa}, 0.0);
+    EXPECT_LE(outcome.difference.nmse(), 3e-3);
+    EXPECT_EQ(outcome.difference.rows(), 1 + 5 + 17 + 48);
+    EXPECT_GE(outcome.right, 0.95 * outcome.tokens) << outcome.wrong_tokens;
+    EXPECT_EQ(outcome.tokens, 3 * 24);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GgufExpertsGolden,
+                         ::testing::Values("qwen3moe-f32", "qwen3moe-q8_0", "qwen3moe-q4_k_m"), test_name);
 
 }  // namespace
 }  // namespace octet::models

@@ -132,7 +132,11 @@ INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                          ::testing::Values(Case{"LlamaForCausalLM", DType::kF32, DType::kF32},
                                            Case{"LlamaForCausalLM", DType::kBF16, DType::kBF16},
                                            Case{"Qwen2ForCausalLM", DType::kF16, DType::kF16},
-                                           Case{"Qwen3ForCausalLM", DType::kBF16, DType::kBF16}),
+                                           Case{"Qwen3ForCausalLM", DType::kBF16, DType::kBF16},
+                                           Case{"Qwen3MoeForCausalLM", DType::kF32, DType::kF32},
+                                           Case{"Qwen3MoeForCausalLM", DType::kBF16, DType::kBF16},
+                                           Case{"MixtralForCausalLM", DType::kF16, DType::kF16},
+                                           Case{"MiniMaxM2ForCausalLM", DType::kBF16, DType::kBF16}),
                          [](const ::testing::TestParamInfo<Case>& info) {
                            return fmt::format("{}_{}", info.param.architecture, dtype_info(info.param.dtype).name);
                          });
@@ -157,7 +161,8 @@ TEST_P(GgufInvariance, ChunkingLeavesNoTrace) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GgufInvariance,
                          ::testing::Values("qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1",
-                                           "llama-bpe-q4_k_m", "llama-spm-q5_0-iq4", "qwen3-q5_k_mix"));
+                                           "llama-bpe-q4_k_m", "llama-spm-q5_0-iq4", "qwen3-q5_k_mix", "qwen3moe-q8_0",
+                                           "qwen3moe-q4_k_m"));
 
 }  // namespace
 }  // namespace octet::models

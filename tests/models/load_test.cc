@@ -48,7 +48,8 @@ TEST(Load, TinyModelsOfEveryArchitectureLoad) {
 
 TEST(Load, ArchitecturesAreListedInOrder) {
   EXPECT_THAT(supported_architectures(),
-              ElementsAre("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"));
+              ElementsAre("LlamaForCausalLM", "MiniMaxM2ForCausalLM", "MistralForCausalLM", "MixtralForCausalLM",
+                          "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"));
   EXPECT_EQ(find_architecture("NoSuchModel"), nullptr);
 }
 
@@ -70,6 +71,24 @@ TEST(Load, MissingBiasAndHeadNormAreNamed) {
   TinyModel qwen3 = make_tiny_model({.architecture = "Qwen3ForCausalLM"});
   qwen3.tensors.erase("model.layers.1.self_attn.q_norm.weight");
   EXPECT_THAT(load_error(qwen3).message, HasSubstr("model.layers.1.self_attn.q_norm.weight"));
+}
+
+TEST(Load, WeightsOfExpertsAreNamed) {
+  const TinyModel qwen = make_tiny_model({.architecture = "Qwen3MoeForCausalLM", .dense_step = 2});
+  for (const char* name : {"model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.gate.weight",
+                           "model.layers.1.mlp.experts.5.down_proj.weight"}) {
+    TinyModel model = qwen;
+    ASSERT_EQ(model.tensors.erase(name), 1U) << name;
+    EXPECT_THAT(load_error(model).message, AllOf(HasSubstr(name), HasSubstr("missing")));
+  }
+  TinyModel fewer = qwen;  // a router that has more experts than there are
+  fewer.tensors.at("model.layers.1.mlp.gate.weight").shape = {7, 64};
+  fewer.tensors.at("model.layers.1.mlp.gate.weight").values.resize(7 * 64);
+  EXPECT_THAT(load_error(fewer).message,
+              AllOf(HasSubstr("model.layers.1.mlp.gate.weight"), HasSubstr("[7, 64]"), HasSubstr("[6, 64]")));
+  TinyModel minimax = make_tiny_model({.architecture = "MiniMaxM2ForCausalLM"});
+  ASSERT_EQ(minimax.tensors.erase("model.layers.0.block_sparse_moe.e_score_correction_bias"), 1U);
+  EXPECT_THAT(load_error(minimax).message, HasSubstr("e_score_correction_bias"));
 }
 
 TEST(Load, ManyMissingWeightsAreListedToTenAndCounted) {
@@ -164,6 +183,7 @@ TEST(Load, ConfigFaultsNameTheKey) {
                               .heads = 4,
                               .kv_heads = 2,
                               .head_dim = 16,
+                              .rotary_dim = 16,
                               .intermediate_size = 128,
                               .vocab_size = 320,
                               .rope = {},
@@ -180,6 +200,7 @@ TEST(Load, ConfigFaultsNameTheKey) {
   EXPECT_THAT(fault(llama, [](auto& c) { c.layers = -1; }), HasSubstr("num_hidden_layers"));
   EXPECT_THAT(fault(llama, [](auto& c) { c.kv_heads = 3; }), HasSubstr("num_key_value_heads"));
   EXPECT_THAT(fault(llama, [](auto& c) { c.head_dim = 15; }), HasSubstr("head_dim"));
+  EXPECT_THAT(fault(llama, [](auto& c) { c.rotary_dim = 18; }), HasSubstr("rotary_dim"));
   EXPECT_THAT(fault(llama, [](auto& c) { c.intermediate_size = INT64_C(1) << 40; }), HasSubstr("intermediate_size"));
   EXPECT_THAT(fault(llama, [](auto& c) { c.vocab_size = 0; }), HasSubstr("vocab_size"));
   EXPECT_THAT(fault(llama, [](auto& c) { c.norm_epsilon = std::nan(""); }), HasSubstr("rms_norm_eps"));
@@ -189,6 +210,35 @@ TEST(Load, ConfigFaultsNameTheKey) {
   EXPECT_THAT(fault(qwen2, [](auto&) {}), HasSubstr("attention_bias"));
   EXPECT_EQ(fault(qwen2, [](auto& c) { c.qkv_bias = true; }), "");
   EXPECT_THAT(fault(*find_architecture("Qwen3ForCausalLM"), [](auto& c) { c.mlp_bias = true; }), HasSubstr("mlp_bias"));
+}
+
+TEST(Load, FaultsOfExpertsNameTheKey) {
+  formats::ModelConfig config{.hidden_size = 64,
+                              .layers = 2,
+                              .heads = 4,
+                              .kv_heads = 2,
+                              .head_dim = 16,
+                              .rotary_dim = 16,
+                              .vocab_size = 320,
+                              .rope = {},
+                              .moe = {.experts = 8, .top_k = 2, .intermediate_size = 32, .sparse_layers = {true, true}},
+                              .eos_tokens = {}};
+  const Architecture& qwen = *find_architecture("Qwen3MoeForCausalLM");
+  const auto fault = [&](auto change) {
+    formats::ModelConfig changed = config;
+    change(changed);
+    const auto checked = qwen.config(changed);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(fault([](auto&) {}), "");
+  EXPECT_THAT(fault([](auto& c) { c.moe.sparse_layers[0] = false; }), HasSubstr("intermediate_size is 0"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.sparse_layers.pop_back(); }), HasSubstr("num_hidden_layers"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.top_k = 9; }), HasSubstr("num_experts_per_tok is 9, expected 1 to 8"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.intermediate_size = 0; }), HasSubstr("width of an expert"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.groups = 3; }), HasSubstr("n_group"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.top_groups = 2; }), HasSubstr("topk_group"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.factor = 0; }), HasSubstr("routed_scaling_factor"));
+  EXPECT_THAT(fault([](auto& c) { c.moe.shared_intermediate_size = 8; }), HasSubstr("shared experts"));
 }
 
 struct Opened {

@@ -10,7 +10,7 @@ struct Shape {
   std::int32_t heads = 4, kv_heads = 2, head_dim = 32, block_size = 16;
   DType cache = DType::kF32;
   std::int32_t rotary_dim = 32;
-  bool interleaved = false, norms = false;
+  bool interleaved = false, norms = false, whole_norms = false;  // of all heads as one vector
   std::int32_t window = 0;
 };
 
@@ -29,8 +29,8 @@ class Sequences {
     const std::int32_t longest = *std::max_element(lengths_.begin(), lengths_.end());
     table_width_ = (longest + shape.block_size - 1) / shape.block_size + 1;
     for (std::int32_t length : lengths_) qkv_.push_back(normal_values(random, std::int64_t{length} * width_));
-    q_norm_ = normal_values(random, shape.head_dim);
-    k_norm_ = normal_values(random, shape.head_dim);
+    q_norm_ = normal_values(random, shape.head_dim * (shape.whole_norms ? shape.heads : 1));
+    k_norm_ = normal_values(random, shape.head_dim * (shape.whole_norms ? shape.kv_heads : 1));
     cos_sin_.resize(static_cast<std::size_t>(longest * shape.rotary_dim));
     for (std::int32_t position = 0; position < longest; ++position) {
       for (std::int32_t i = 0; i < shape.rotary_dim / 2; ++i) {
@@ -61,8 +61,8 @@ class Sequences {
                       .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
                       .window = shape_.window};
     if (shape_.norms) {
-      spec.q_norm = make_view(q_norm_.data(), DType::kF32, {shape_.head_dim});
-      spec.k_norm = make_view(k_norm_.data(), DType::kF32, {shape_.head_dim});
+      spec.q_norm = make_view(q_norm_.data(), DType::kF32, {std::ssize(q_norm_)});
+      spec.k_norm = make_view(k_norm_.data(), DType::kF32, {std::ssize(k_norm_)});
     }
     spec.norm_epsilon = 1e-6f;
     if (shape_.rotary_dim > 0) spec.rope_cos_sin = matrix(cos_sin_, std::ssize(cos_sin_) / shape_.rotary_dim);
@@ -78,10 +78,12 @@ class Sequences {
     if (head >= shape_.heads + shape_.kv_heads) return values;
     if (shape_.norms) {
       const std::vector<float>& norm = head < shape_.heads ? q_norm_ : k_norm_;
+      const std::int32_t first = head < shape_.heads ? 0 : shape_.heads;
+      const float* normed = shape_.whole_norms ? row(sequence, position) + first * shape_.head_dim : from;
       double squares = 0;
-      for (double value : values) squares += value * value;
-      const double scale = 1 / std::sqrt(squares / shape_.head_dim + 1e-6);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= scale * norm[i];
+      for (std::size_t i = 0; i < norm.size(); ++i) squares += double{normed[i]} * normed[i];
+      const double scale = 1 / std::sqrt(squares / static_cast<double>(norm.size()) + 1e-6);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= scale * norm[from - normed + i];
     }
     const std::int32_t half = shape_.rotary_dim / 2;
     for (std::int32_t i = 0; i < half; ++i) {
@@ -277,6 +279,7 @@ const Shape kShapes[] = {
     {.heads = 2, .kv_heads = 2, .head_dim = 20, .block_size = 8, .cache = DType::kF16, .rotary_dim = 0},
     {.heads = 6, .kv_heads = 2, .head_dim = 16, .block_size = 5, .rotary_dim = 16, .interleaved = true, .norms = true},
     {.heads = 4, .kv_heads = 4, .head_dim = 48, .block_size = 64, .rotary_dim = 48},
+    {.heads = 6, .kv_heads = 3, .rotary_dim = 12, .norms = true, .whole_norms = true},
     {.window = 1},
     {.heads = 4, .kv_heads = 2, .head_dim = 16, .cache = DType::kBF16, .rotary_dim = 16, .window = 33},
     {.heads = 8, .kv_heads = 1, .head_dim = 24, .block_size = 8, .rotary_dim = 24, .window = 270},

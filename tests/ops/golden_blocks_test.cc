@@ -21,7 +21,7 @@ TEST(GoldenBlocks, PackedWeightsDecodeToTheSameBits) {
     std::vector<float> expected(static_cast<std::size_t>(rows * width));
     std::memcpy(expected.data(), decoded.data.data(), expected.size() * sizeof(float));
     std::vector<std::byte> stored(blocks.data.begin(), blocks.data.end());
-    const LinearPart part{.weight = make_view(stored.data(), type, {rows, width}), .bias = {}};
+    const LinearPart part{.weight = make_view(stored.data(), type, {rows, width}), .bias = {}, .scale = {}};
     std::vector<std::int32_t> all(static_cast<std::size_t>(rows));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
     std::vector<float> identity(static_cast<std::size_t>(width * width), 0.0f);

@@ -2,98 +2,10 @@
 
 #include <algorithm>
 
-#include "tests/ops/op_test.h"
+#include "tests/ops/linear_case.h"
 
 namespace octet::ops {
 namespace {
-
-bool is_block(DType type) { return dtype_info(type).block_values > 1; }
-
-// The op as a formula: stored parts one under the other, random inputs and biases, sums in double.
-struct LinearCase {
-  std::vector<StoredMatrix> parts;
-  std::vector<std::vector<float>> biases;  // empty: none
-  std::int64_t rows = 0, inputs = 0, outputs = 0;
-  std::vector<float> in;
-
-  LinearCase(Random& random, const std::vector<std::pair<DType, std::int64_t>>& shapes, std::int64_t in_width,
-             std::int64_t row_count, bool with_bias)
-      : rows(row_count), inputs(in_width), in(normal_values(random, row_count * in_width)) {
-    for (const auto& [type, part_outputs] : shapes) {
-      parts.push_back(random_matrix(random, type, part_outputs, inputs));
-      biases.push_back(with_bias ? normal_values(random, part_outputs) : std::vector<float>{});
-      outputs += part_outputs;
-    }
-  }
-
-  std::unique_ptr<Linear> pack(Machine& machine, Activations activations) {
-    std::vector<LinearPart> views;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      LinearPart part{.weight = parts[i].view(), .bias = {}};
-      if (!biases[i].empty()) part.bias = make_view(biases[i].data(), DType::kF32, {parts[i].rows});
-      views.push_back(part);
-    }
-    return machine.backend->pack(*machine.stream, views, activations);
-  }
-
-  // The first `count` rows from `first` on.
-  std::vector<float> run(Machine& machine, const Linear& weight, std::int64_t first, std::int64_t count) {
-    std::vector<float> out(static_cast<std::size_t>(count * outputs), -1.0f);
-    machine.backend->linear(*machine.stream, weight,
-                            make_view(in.data() + first * inputs, DType::kF32, {count, inputs}), matrix(out, count));
-    return out;
-  }
-
-  // The inputs of one row as a layer of this type sees them.
-  std::vector<double> row_inputs(std::int64_t row, DType type, Activations activations) const {
-    std::vector<double> values(in.begin() + row * inputs, in.begin() + (row + 1) * inputs);
-    if (!is_block(type) || activations == Activations::kFloat32) return values;
-    for (std::int64_t block = 0; block < inputs; block += 32) {
-      float highest = 0;
-      for (int i = 0; i < 32; ++i) highest = std::max(highest, std::fabs(static_cast<float>(values[block + i])));
-      for (int i = 0; i < 32; ++i) {
-        const float quant = highest > 0 ? std::rint(static_cast<float>(values[block + i]) * (32767.0f / highest)) : 0;
-        values[block + i] = double{highest / 32767.0f} * quant;
-      }
-    }
-    return values;
-  }
-
-  struct Expected {
-    double value, magnitude;
-  };
-  std::vector<Expected> expect(Activations activations) const {
-    std::vector<Expected> results;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::size_t p = 0; p < parts.size(); ++p) {
-        const std::vector<double> values = row_inputs(row, parts[p].type, activations);
-        for (std::int64_t o = 0; o < parts[p].rows; ++o) {
-          Expected result{biases[p].empty() ? 0.0 : biases[p][o], 0.0};
-          for (std::int64_t k = 0; k < inputs; ++k) {
-            const double product = values[k] * parts[p].values[o * inputs + k];
-            result.value += product;
-            result.magnitude += std::fabs(product);
-          }
-          results.push_back(result);
-        }
-      }
-    }
-    return results;
-  }
-
-  void check(const std::string& isa, int threads, Activations activations) {
-    Machine machine(isa, threads);
-    const std::unique_ptr<Linear> weight = pack(machine, activations);
-    const std::vector<float> out = run(machine, *weight, 0, rows);
-    const std::vector<Expected> expected = expect(activations);
-    ASSERT_EQ(out.size(), expected.size());
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      ASSERT_NEAR(out[i], expected[i].value, 4e-6 * (expected[i].magnitude + 1)) << "value " << i;
-    }
-  }
-};
-
-std::string label(DType type) { return std::string(dtype_info(type).name); }
 
 TEST(Linear, MatchesTheFormula) {
   Random random(1);
@@ -133,8 +45,9 @@ TEST(Linear, StacksPartsOfDifferentTypes) {
   Random random(3);
   for (const std::string& isa : instruction_sets()) {
     for (std::int64_t rows : {1, 6}) {
-      LinearCase test(random, {{DType::kQ4_1, 40}, {DType::kF16, 7}, {DType::kQ8_0, 24}, {DType::kF32, 16}}, 64, rows,
-                      true);
+      LinearCase test(
+          random, {{DType::kQ4_1, 40}, {DType::kF16, 7}, {DType::kQ8_0, 24}, {DType::kF32, 16}, {DType::kF8E4M3, 33}},
+          64, rows, true);
       test.biases[1].clear();
       test.check(isa, 2, Activations::kDefault);
       test.check(isa, 2, Activations::kFloat32);
@@ -149,7 +62,7 @@ TEST(Linear, BitsDoNotDependOnRowsOrThreads) {
     for (int threads = 1; threads <= 4; ++threads) machines.push_back(std::make_unique<Machine>(isa, threads));
     for (DType type : linear_types()) {
       for (Activations activations : {Activations::kFloat32, Activations::kDefault}) {
-        if (!is_block(type) && activations == Activations::kDefault) continue;
+        if (!is_quantized(type) && activations == Activations::kDefault) continue;
         SCOPED_TRACE(isa + " " + label(type));
         LinearCase test(random, {{type, 70}, {type, 21}}, whole_blocks(type, 160), 150, true);
         std::vector<std::unique_ptr<Linear>> weights;
@@ -322,15 +235,15 @@ TEST(Pack, CountsItsBytes) {
   LinearCase test(random, {{DType::kQ4_1, 160}}, 576, 1, false);
   // 20 bytes for 32 values, as the file has it.
   EXPECT_EQ(test.pack(machine, Activations::kDefault)->bytes(), 160 * 576 / 32 * 20);
-  EXPECT_EQ(machine.backend->packed_bytes(DType::kQ4_1, 160, 576), 160 * 576 / 32 * 20);
+  EXPECT_EQ(machine.backend->packed_bytes(DType::kQ4_1, 160, 576, {}), 160 * 576 / 32 * 20);
   for (DType type : linear_types()) {
     LinearCase odd(random, {{type, 70}}, whole_blocks(type, 64), 1, false);
     const std::int64_t bytes = odd.pack(machine, Activations::kDefault)->bytes();
-    EXPECT_EQ(machine.backend->packed_bytes(type, 70, odd.inputs), bytes) << label(type);
+    EXPECT_EQ(machine.backend->packed_bytes(type, 70, odd.inputs, odd.parts[0].scale), bytes) << label(type);
   }
   // What others read fast is kept about as narrow as the file has it.
-  for (DType type : {DType::kQ5_0, DType::kQ5_1, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
-    EXPECT_LE(machine.backend->packed_bytes(type, 64, 4096), bytes_of(type, 64 * 4096) * 103 / 100) << label(type);
+  for (DType type : {DType::kF8E4M3, DType::kQ5_0, DType::kQ5_1, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+    EXPECT_LE(machine.backend->packed_bytes(type, 64, 4096, {}), bytes_of(type, 64 * 4096) * 103 / 100) << label(type);
   }
   EXPECT_FALSE(machine.backend->can_pack(DType::kMXFP4));
   for (DType type : linear_types()) EXPECT_TRUE(machine.backend->can_pack(type));

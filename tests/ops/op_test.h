@@ -13,6 +13,7 @@
 #include "octet/ops/backend.h"
 #include "octet/ops/cpu/half.h"
 #include "octet/tensor/block_formats.h"
+#include "octet/tensor/convert.h"
 
 namespace octet::ops {
 
@@ -41,6 +42,7 @@ constexpr DType kBlockTypes[] = {DType::kQ8_0,   DType::kQ4_0,   DType::kQ4_1,  
                                  DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ3_S, DType::kIQ2_S};
 inline std::vector<DType> linear_types() {
   std::vector<DType> types(std::begin(kFloatTypes), std::end(kFloatTypes));
+  types.push_back(DType::kF8E4M3);
   types.insert(types.end(), std::begin(kBlockTypes), std::end(kBlockTypes));
   return types;
 }
@@ -76,8 +78,17 @@ struct StoredMatrix {
   std::int64_t rows = 0, inputs = 0;
   std::vector<std::byte> bytes;
   std::vector<double> values;
+  // E4M3: the scales, and the values as integer products round them.
+  std::vector<std::byte> scales;
+  WeightScale scale;
+  std::vector<double> rounded;
 
   TensorView view() { return make_view(bytes.data(), type, {rows, inputs}); }
+  LinearPart part() {
+    LinearPart made{.weight = view(), .bias = {}, .scale = scale};
+    if (scale.values.data != nullptr) made.scale.values.data = scales.data();
+    return made;
+  }
 };
 
 namespace detail {
@@ -133,9 +144,96 @@ inline void random_block(Random& random, StoredMatrix& matrix) {
 
 }  // namespace detail
 
+// How the scales of an E4M3 matrix lie: blocks of 0 are as wide as the matrix.
+struct ScaleBlocks {
+  DType type = DType::kF32;
+  std::int64_t outputs = 128, inputs = 128;
+};
+
+// Decodes the bytes of an E4M3 matrix under the scales that it has, and says how products round them: to sixteenths of
+// a scale, after every row was doubled as often as its codes stay numbers.
+inline void decode_e4m3(StoredMatrix& matrix) {
+  const WeightScale& scale = matrix.scale;
+  matrix.values.clear();
+  matrix.rounded.clear();
+  for (std::int64_t row = 0; row < matrix.rows; ++row) {
+    const auto code = [&](std::int64_t k) { return static_cast<std::uint8_t>(matrix.bytes[row * matrix.inputs + k]); };
+    double highest = 0;
+    for (std::int64_t k = 0; k < matrix.inputs; ++k) highest = std::fmax(highest, std::fabs(e4m3_to_f32(code(k))));
+    double unit = 16;
+    while (highest > 0 && highest * unit / 16 * 2 <= 448) unit *= 2;
+    for (std::int64_t k = 0; k < matrix.inputs; ++k) {
+      const std::int64_t at = row / scale.block_outputs * scale.values.dims[1] + k / scale.block_inputs;
+      double factor = 1;
+      if (scale.values.data != nullptr) {
+        std::uint16_t half;
+        std::memcpy(&half, matrix.scales.data() + at * 2 % static_cast<std::int64_t>(matrix.scales.size()), 2);
+        float wide;
+        if (scale.values.dtype == DType::kF32) {
+          std::memcpy(&wide, matrix.scales.data() + at * 4, 4);
+        } else {
+          wide = scale.values.dtype == DType::kF16 ? cpu::widen_f16(half) : cpu::widen_bf16(half);
+        }
+        factor = wide;
+      }
+      const double value = e4m3_to_f32(code(k));
+      matrix.values.push_back(value * factor);
+      matrix.rounded.push_back(std::floor(value * unit + 0.5) / unit * factor);
+    }
+  }
+}
+
+// Every code that is a number; rows of small ones, of zeros and of one value among them.
+inline StoredMatrix random_e4m3(Random& random, std::int64_t rows, std::int64_t inputs,
+                                const ScaleBlocks& blocks = {}) {
+  StoredMatrix matrix{.type = DType::kF8E4M3,
+                      .rows = rows,
+                      .inputs = inputs,
+                      .bytes = {},
+                      .values = {},
+                      .scales = {},
+                      .scale = {},
+                      .rounded = {}};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::uint32_t highest = row % 7 == 2 ? 3 + 17 * static_cast<std::uint32_t>(row % 5) : row % 7 == 5 ? 0 : 0x7e;
+    for (std::int64_t k = 0; k < inputs; ++k) {
+      const std::uint32_t bits = random();
+      matrix.bytes.push_back(static_cast<std::byte>((bits >> 8) % (highest + 1) | (bits & 0x80)));
+    }
+  }
+  WeightScale& scale = matrix.scale;
+  scale.block_outputs = blocks.outputs == 0 ? rows : blocks.outputs;
+  scale.block_inputs = blocks.inputs == 0 ? inputs : blocks.inputs;
+  const std::int64_t down = (rows + scale.block_outputs - 1) / scale.block_outputs;
+  const std::int64_t across = (inputs + scale.block_inputs - 1) / scale.block_inputs;
+  std::uniform_real_distribution<float> sizes(0.0001f, 0.001f);
+  for (std::int64_t i = 0; i < down * across; ++i) {
+    const float size = sizes(random);
+    if (blocks.type == DType::kF32) {
+      const auto* raw = reinterpret_cast<const std::byte*>(&size);
+      matrix.scales.insert(matrix.scales.end(), raw, raw + 4);
+      continue;
+    }
+    const std::uint16_t half = blocks.type == DType::kF16 ? cpu::narrow_f16(size) : cpu::narrow_bf16(size);
+    const auto* raw = reinterpret_cast<const std::byte*>(&half);
+    matrix.scales.insert(matrix.scales.end(), raw, raw + 2);
+  }
+  scale.values = make_view(matrix.scales.data(), blocks.type, {down, across});
+  decode_e4m3(matrix);
+  return matrix;
+}
+
 // Random weights; block types take random bytes, so every code occurs.
 inline StoredMatrix random_matrix(Random& random, DType type, std::int64_t rows, std::int64_t inputs) {
-  StoredMatrix matrix{.type = type, .rows = rows, .inputs = inputs, .bytes = {}, .values = {}};
+  if (type == DType::kF8E4M3) return random_e4m3(random, rows, inputs);
+  StoredMatrix matrix{.type = type,
+                      .rows = rows,
+                      .inputs = inputs,
+                      .bytes = {},
+                      .values = {},
+                      .scales = {},
+                      .scale = {},
+                      .rounded = {}};
   if (dtype_info(type).block_values > 1) {
     const std::int64_t blocks = rows * inputs / dtype_info(type).block_values;
     for (std::int64_t block = 0; block < blocks; ++block) detail::random_block(random, matrix);

@@ -215,9 +215,29 @@ TEST(Metrics, WithoutStatisticsOnlyTheServersOwn) {
   EXPECT_FALSE(metrics.types.contains("vllm:num_requests_running"));
 }
 
+TEST(Metrics, LoadOfExperts) {
+  TestServerOptions options;
+  options.experts = true;
+  TestServer server(std::move(options));
+  EXPECT_EQ(metrics_of(server).value("octet:expert_rows_total", {{"expert", "3"}}), 0);
+  EXPECT_FALSE(metrics_of(server).types.contains("octet:expert_imbalance"));
+  ASSERT_EQ(server.post("/v1/completions", R"({"prompt":"12345678","max_tokens":1})").status, 200);
+  const MetricText metrics = metrics_of(server);
+  for (const auto& [expert, rows] : {std::pair("0", 2), std::pair("1", 2), std::pair("2", 2), std::pair("3", 2 + 8)}) {
+    EXPECT_EQ(metrics.value("octet:expert_rows_total", {{"expert", expert}}), rows) << expert;
+  }
+  EXPECT_EQ(metrics.value("octet:expert_imbalance", {{"layer", "0"}}), 1);
+  EXPECT_EQ(metrics.value("octet:expert_imbalance", {{"layer", "1"}}), 4);
+  TestServer dense;
+  ASSERT_EQ(dense.post("/v1/completions", R"({"prompt":"12345678","max_tokens":1})").status, 200);
+  EXPECT_FALSE(metrics_of(dense).types.contains("octet:expert_rows_total"));
+}
+
 // | `name` | type | what |
 TEST(Metrics, TheTableOfTheDocumentationIsWhatIsExported) {
-  TestServer server;
+  TestServerOptions options;
+  options.experts = true;
+  TestServer server(std::move(options));
   ASSERT_EQ(server.post("/v1/chat/completions", kChat).status, 200);
   const MetricText metrics = metrics_of(server);
   std::map<std::string, std::string> documented;

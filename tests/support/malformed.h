@@ -1,7 +1,6 @@
 // The suite of malformed model files (tests/golden/malformed): makes them and holds a program to the manifest.
 #pragma once
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -29,9 +28,6 @@ struct MalformedProgram {
   std::string ready;
 };
 
-// Entries that belong to quantized checkpoints and mixtures of experts.
-const std::set<std::string>& malformed_of_later_formats();
-
 class MalformedChecker {
  public:
   // control: a model that the program accepts; its memory is what "extra" counts from.
@@ -40,7 +36,7 @@ class MalformedChecker {
   // manifest forbids: a crash, a sanitizer's report, the wrong outcome, a name left out, and (Release only) more time
   // or memory than allowed.
   void check(const MalformedEntry& entry) const;
-  // The same for every entry of a format but malformed_of_later_formats(). Returns how many there were.
+  // The same for every entry of a format. Returns how many there were.
   int check_all(const std::string& format) const;
 
  private:

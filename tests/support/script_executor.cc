@@ -1,5 +1,6 @@
 #include "tests/support/script_executor.h"
 
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -25,6 +26,16 @@ engine::Ticket ScriptExecutor::submit(engine::StepPlan plan) {
   return {plan.header().step};
 }
 
+void ScriptExecutor::count_loads(std::int32_t rows) {
+  if (loads_.data<void>() == nullptr) return;
+  for (std::int32_t row = 0; row < rows; ++row) {
+    for (const std::size_t at : {row_count_ % 4, std::size_t{7}}) {
+      std::atomic_ref(loads_.data<std::int64_t>()[at]).fetch_add(1, std::memory_order_relaxed);
+    }
+    ++row_count_;
+  }
+}
+
 engine::StepResult ScriptExecutor::collect(engine::Ticket ticket) {
   OCTET_CHECK(!queue_.empty() && queue_.front().step == ticket.step);
   if (step_time_.count() > 0) std::this_thread::sleep_for(step_time_);
@@ -35,6 +46,7 @@ engine::StepResult ScriptExecutor::collect(engine::Ticket ticket) {
   logprobs_.clear();
   top_.clear();
   for (const engine::Span& span : step.spans) {
+    count_loads(span.rows);
     const Wanted wanted = wanted_[static_cast<std::size_t>(span.slot)];
     engine::SpanResult result{.slot = span.slot,
                               .produced = span.sampled_rows(),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "octet/engine/batch.h"
+#include "octet/tensor/tensor.h"
 
 namespace octet::testing {
 
@@ -18,6 +19,9 @@ class ScriptExecutor final : public engine::Executor {
   engine::Ticket submit(engine::StepPlan plan) override;
   engine::StepResult collect(engine::Ticket ticket) override;
   void interrupt() override {}
+  // Two layers with four experts that a test has to ask for; the second layer's rows all go to expert 3.
+  TensorView expert_loads() const override { return loads_.view(); }
+  void make_experts() { loads_ = Tensor(DType::kI64, {2, 4}); }
 
  private:
   struct Step {
@@ -30,7 +34,11 @@ class ScriptExecutor final : public engine::Executor {
   };
   void score(engine::TokenId token, std::int32_t top);
 
+  void count_loads(std::int32_t rows);
+
   const std::vector<engine::TokenId> script_;
+  Tensor loads_;
+  std::size_t row_count_ = 0;
   const std::chrono::microseconds step_time_;
   std::vector<std::size_t> said_;  // per slot
   std::vector<Step> queue_;

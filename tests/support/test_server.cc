@@ -15,7 +15,9 @@ std::unique_ptr<engine::Executor> make_plain_executor(TestServerOptions& options
   if (options.executor) return std::move(options.executor);
   std::vector<text::TokenId> script = bytes_of_text(options.script);
   if (options.ends) script.push_back(kByteEos);
-  return std::make_unique<ScriptExecutor>(std::move(script), options.max_sequences, options.step_time);
+  auto executor = std::make_unique<ScriptExecutor>(std::move(script), options.max_sequences, options.step_time);
+  if (options.experts) executor->make_experts();
+  return executor;
 }
 
 std::unique_ptr<engine::Executor> make_executor(TestServerOptions& options) {

@@ -26,6 +26,7 @@ constexpr std::string_view kTestTemplate =
 
 struct TestServerOptions {
   std::string script = "Hello, world. ";  // what every sequence says, over and over
+  bool experts = false;                   // its executor counts loads, see ScriptExecutor
   bool ends = false;                      // the script is followed by the end of the sequence
   std::chrono::microseconds step_time{0};
   std::unique_ptr<engine::Executor> executor;  // instead of a script

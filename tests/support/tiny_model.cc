@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -80,17 +81,34 @@ class Weights {
     matrix(layer + "self_attn.k_proj", kv, spec_.hidden, qkv_bias);
     matrix(layer + "self_attn.v_proj", kv, spec_.hidden, qkv_bias);
     matrix(layer + "self_attn.o_proj", spec_.hidden, q, spec_.attention_bias);
-    if (spec_.architecture == "Qwen3ForCausalLM") {
-      norm(layer + "self_attn.q_norm", spec_.head_dim);
-      norm(layer + "self_attn.k_norm", spec_.head_dim);
+    const bool minimax = spec_.architecture == "MiniMaxM2ForCausalLM";
+    if (minimax || spec_.architecture.starts_with("Qwen3")) {
+      norm(layer + "self_attn.q_norm", minimax ? q : spec_.head_dim);
+      norm(layer + "self_attn.k_norm", minimax ? kv : spec_.head_dim);
     }
     norm(layer + "post_attention_layernorm", spec_.hidden);
+    if (minimax || spec_.architecture == "MixtralForCausalLM") {
+      experts(layer + "block_sparse_moe.", {"w1", "w3", "w2"});
+      if (minimax) add(layer + "block_sparse_moe.e_score_correction_bias", {spec_.experts}, 0.0, 0.1);
+      return;
+    }
+    if (spec_.architecture == "Qwen3MoeForCausalLM" && (index + 1) % spec_.dense_step == 0)
+      return experts(layer + "mlp.", {"gate_proj", "up_proj", "down_proj"});
     matrix(layer + "mlp.gate_proj", spec_.intermediate, spec_.hidden, spec_.mlp_bias);
     matrix(layer + "mlp.up_proj", spec_.intermediate, spec_.hidden, spec_.mlp_bias);
     matrix(layer + "mlp.down_proj", spec_.hidden, spec_.intermediate, spec_.mlp_bias);
   }
 
  private:
+  void experts(const std::string& block, const std::array<const char*, 3>& names) {
+    matrix(block + "gate", spec_.experts, spec_.hidden);
+    for (int i = 0; i < spec_.experts; ++i) {
+      const std::string expert = fmt::format("{}experts.{}.", block, i);
+      matrix(expert + names[0], spec_.expert_intermediate, spec_.hidden);
+      matrix(expert + names[1], spec_.expert_intermediate, spec_.hidden);
+      matrix(expert + names[2], spec_.hidden, spec_.expert_intermediate);
+    }
+  }
   void add(const std::string& name, std::vector<std::int64_t> shape, double mean, double deviation) {
     TestTensor tensor{.dtype = spec_.dtype, .shape = std::move(shape), .values = {}, .bytes = {}};
     std::int64_t size = 1;
@@ -107,6 +125,25 @@ class Weights {
 
 std::string_view torch_name(DType dtype) {
   return dtype == DType::kF32 ? "float32" : dtype == DType::kF16 ? "float16" : "bfloat16";
+}
+
+// As the architectures' own files spell it.
+void add_experts(const TinyModelSpec& spec, nlohmann::ordered_json& config) {
+  const bool qwen = spec.architecture == "Qwen3MoeForCausalLM", minimax = spec.architecture == "MiniMaxM2ForCausalLM";
+  if (!qwen && !minimax && spec.architecture != "MixtralForCausalLM") return;
+  config[qwen ? "num_experts" : "num_local_experts"] = spec.experts;
+  config["num_experts_per_tok"] = spec.experts_per_token;
+  config[qwen ? "moe_intermediate_size" : "intermediate_size"] = spec.expert_intermediate;
+  if (qwen) {
+    config["norm_topk_prob"] = true;
+    config["decoder_sparse_step"] = spec.dense_step;
+  }
+  if (minimax) {
+    config["scoring_func"] = "sigmoid";
+    config["use_routing_bias"] = true;
+    config["use_qk_norm"] = true;
+    config["rotary_dim"] = spec.head_dim / 2;
+  }
 }
 
 }  // namespace
@@ -136,24 +173,25 @@ void TinyModel::write(const std::filesystem::path& folder) const {
 
 TinyModel make_tiny_model(const TinyModelSpec& spec) {
   TinyModel model;
-  const nlohmann::ordered_json config = {{"architectures", {spec.architecture}},
-                                         {"hidden_size", spec.hidden},
-                                         {"num_hidden_layers", spec.layers},
-                                         {"num_attention_heads", spec.heads},
-                                         {"num_key_value_heads", spec.kv_heads},
-                                         {"head_dim", spec.head_dim},
-                                         {"intermediate_size", spec.intermediate},
-                                         {"vocab_size", spec.vocabulary},
-                                         {"max_position_embeddings", spec.max_positions},
-                                         {"hidden_act", "silu"},
-                                         {"rms_norm_eps", 1e-5},
-                                         {"rope_theta", 10000.0},
-                                         {"tie_word_embeddings", spec.tied},
-                                         {"attention_bias", spec.attention_bias},
-                                         {"mlp_bias", spec.mlp_bias},
-                                         {"bos_token_id", 1},
-                                         {"eos_token_id", spec.eos_token},
-                                         {"torch_dtype", torch_name(spec.dtype)}};
+  nlohmann::ordered_json config = {{"architectures", {spec.architecture}},
+                                   {"hidden_size", spec.hidden},
+                                   {"num_hidden_layers", spec.layers},
+                                   {"num_attention_heads", spec.heads},
+                                   {"num_key_value_heads", spec.kv_heads},
+                                   {"head_dim", spec.head_dim},
+                                   {"intermediate_size", spec.intermediate},
+                                   {"vocab_size", spec.vocabulary},
+                                   {"max_position_embeddings", spec.max_positions},
+                                   {"hidden_act", "silu"},
+                                   {"rms_norm_eps", 1e-5},
+                                   {"rope_theta", 10000.0},
+                                   {"tie_word_embeddings", spec.tied},
+                                   {"attention_bias", spec.attention_bias},
+                                   {"mlp_bias", spec.mlp_bias},
+                                   {"bos_token_id", 1},
+                                   {"eos_token_id", spec.eos_token},
+                                   {"torch_dtype", torch_name(spec.dtype)}};
+  add_experts(spec, config);
   model.config = config.dump(2);
   Weights weights(spec, model.tensors);
   // Embeddings of deviation 1 with or without a tie; the final norm makes the logits spread.

@@ -23,8 +23,10 @@ using TestTensors = std::map<std::string, TestTensor>;
 void write_safetensors(const std::filesystem::path& path, const TestTensors& tensors);
 
 struct TinyModelSpec {
-  std::string architecture = "LlamaForCausalLM";  // or Qwen2ForCausalLM, Qwen3ForCausalLM
+  std::string architecture = "LlamaForCausalLM";  // or any other that is supported
   int layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, intermediate = 128, vocabulary = 320;
+  int experts = 6, experts_per_token = 2, expert_intermediate = 48;  // of architectures that have experts
+  int dense_step = 1;  // of Qwen3MoeForCausalLM: every dense_step-th layer has experts, the others are dense
   int max_positions = 4096;
   bool tied = false;
   bool attention_bias = false, mlp_bias = false;  // of Llama

@@ -10,6 +10,7 @@
 
 #include "octet/engine/request.h"
 #include "octet/ops/sampling.h"
+#include "octet/tensor/tensor.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet::engine {
@@ -141,6 +142,8 @@ class Executor {
   virtual void interrupt() = 0;
   // A number that changes while a long step gets on; any thread. One that never does says nothing.
   virtual std::uint64_t progress() const { return 0; }
+  // As models::Model has them: [layers, experts] I64; data null: no experts. Any thread.
+  virtual TensorView expert_loads() const { return {}; }
 };
 
 }  // namespace octet::engine

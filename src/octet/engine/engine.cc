@@ -11,6 +11,7 @@
 
 #include "octet/base/check.h"
 #include "octet/engine/command_queue.h"
+#include "octet/engine/expert_loads.h"
 #include "octet/engine/live_requests.h"
 #include "octet/engine/prefill_watch.h"
 #include "octet/engine/stats_recorder.h"
@@ -87,6 +88,7 @@ struct Engine::State {
   std::int64_t progress_ns = 0;     // when it was seen to have changed; guarded
 
   StatsRecorder stats;
+  const std::vector<std::int64_t> expert_counts;  // what was counted before the first request
   Scheduler scheduler;
   LiveRequests requests;
   PlanBuilder builder;
@@ -104,6 +106,7 @@ Engine::State::State(const EngineConfig& engine_config, std::unique_ptr<Executor
       clock(engine_clock),
       prefills(config.scheduler.max_sequences),
       stats(config.scheduler.max_context, config.histogram_buckets),
+      expert_counts(read_expert_counts(executor->expert_loads())),
       scheduler(without_queue_limit(config.scheduler)),
       requests({scheduler, config.scheduler, tokenizer, clock, stats, sequences, open, queued_tokens}) {
   OCTET_CHECK(config.steps_in_flight >= 1 && config.vocabulary_size > 0);
@@ -305,6 +308,7 @@ void Engine::drain(std::int64_t deadline_ns) {
 EngineStats Engine::stats() const {
   EngineStats stats = state_->stats.snapshot();
   stats.waiting = std::max(0, state_->sequences.load() - stats.running);
+  stats.experts = expert_loads(state_->executor->expert_loads(), state_->expert_counts);
   return stats;
 }
 

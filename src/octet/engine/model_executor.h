@@ -50,6 +50,8 @@ class ModelExecutor final : public Executor {
   void interrupt() override;
   std::uint64_t progress() const override { return layers_.load(std::memory_order_relaxed); }
 
+  TensorView expert_loads() const override { return parts_.model->expert_loads(); }
+
   const models::Model& model() const { return *parts_.model; }
   std::int64_t kv_bytes() const { return kv_bytes_; }
 

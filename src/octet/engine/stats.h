@@ -25,6 +25,17 @@ struct HistogramSnapshot {
   double sum = 0;
 };
 
+// What the experts of a model have computed since the engine began.
+struct ExpertLoads {
+  std::vector<std::uint64_t> rows;  // per expert, over all layers; empty: no experts
+  // Per layer that had rows: those of its busiest expert over the mean of all. 1: even.
+  struct Layer {
+    std::int64_t layer = 0;
+    double imbalance = 1;
+  };
+  std::vector<Layer> layers;
+};
+
 // "Sequence": one choice of one request.
 struct EngineStats {
   std::int32_t running = 0, waiting = 0;  // sequences
@@ -49,6 +60,8 @@ struct EngineStats {
   HistogramSnapshot request_latency, queue, prefill, decode, inference, token;
   // Per request, once all its sequences have ended and the last one was not aborted.
   HistogramSnapshot choices, longest_generation;
+
+  ExpertLoads experts;
 };
 
 }  // namespace octet::engine

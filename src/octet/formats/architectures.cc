@@ -6,11 +6,33 @@
 namespace octet::formats {
 namespace {
 
+constexpr ExpertLayout kQwenExperts = {.block = "mlp",
+                                       .gate = "gate_proj",
+                                       .up = "up_proj",
+                                       .down = "down_proj",
+                                       .count_key = "num_experts",
+                                       .intermediate_key = "moe_intermediate_size"};
+constexpr ExpertLayout kMixtralExperts = {.block = "block_sparse_moe",
+                                          .gate = "w1",
+                                          .up = "w3",
+                                          .down = "w2",
+                                          .count_key = "num_local_experts",
+                                          .intermediate_key = "intermediate_size"};
+
 constexpr std::array kArchitectures = {
-    ArchitectureInfo{.hf_class = "LlamaForCausalLM", .gguf_name = "llama", .gguf_interleaved_rope = true},
+    ArchitectureInfo{.hf_class = "LlamaForCausalLM",
+                     .gguf_name = "llama",
+                     .gguf_interleaved_rope = true,
+                     .gguf_expert_class = "MixtralForCausalLM"},
     ArchitectureInfo{.hf_class = "MistralForCausalLM", .window_by_size = true},
     ArchitectureInfo{.hf_class = "Qwen2ForCausalLM", .gguf_name = "qwen2", .always_qkv_bias = true},
     ArchitectureInfo{.hf_class = "Qwen3ForCausalLM", .gguf_name = "qwen3", .default_head_dim = 128},
+    ArchitectureInfo{.hf_class = "Qwen3MoeForCausalLM", .gguf_name = "qwen3moe", .experts = &kQwenExperts},
+    ArchitectureInfo{.hf_class = "MixtralForCausalLM",
+                     .window_by_size = true,
+                     .gguf_interleaved_rope = true,
+                     .experts = &kMixtralExperts},
+    ArchitectureInfo{.hf_class = "MiniMaxM2ForCausalLM", .experts = &kMixtralExperts, .partial_rotation = true},
 };
 
 std::string joined(std::string_view ArchitectureInfo::* field) {

@@ -62,7 +62,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path
   }
   OCTET_TRY(auto checkpoint, options.format == Format::kDummy ? open_dummy(path, options)
                              : is_folder                      ? open_folder(path, options)
-                                                              : open_gguf(path));
+                                                              : open_gguf(path, options));
   OCTET_TRY_VOID(checkpoint->read_generation(options));
   return checkpoint;
 }
@@ -103,16 +103,27 @@ Result<const StoredTensor*> Checkpoint::require(std::string_view name, std::span
   return tensor;
 }
 
+void RequiredWeights::keep(std::string_view name, Error error) {
+  const bool missing = error.code == ErrorCode::kNotFound;
+  std::string text = missing ? checkpoint_.source_name(name) : std::move(error.message);
+  // Weights that one tensor of the file holds are named once.
+  if (!told_.insert(text).second) return;
+  if (!missing && unfit_.empty()) unfit_code_ = error.code;
+  (missing ? missing_ : unfit_).push_back(std::move(text));
+}
+
 const StoredTensor* RequiredWeights::require(std::string_view name, std::span<const std::int64_t> shape) {
   auto found = checkpoint_.require(name, shape);
   if (found) return *found;
-  if (found.error().code == ErrorCode::kNotFound) {
-    missing_.push_back(checkpoint_.source_name(name));
-  } else {
-    if (unfit_.empty()) unfit_code_ = found.error().code;
-    unfit_.push_back(std::move(found).error().message);
-  }
+  keep(name, std::move(found).error());
   return nullptr;
+}
+
+StoredMatrix RequiredWeights::require_matrix(std::string_view module, std::int64_t outputs, std::int64_t inputs) {
+  auto found = formats::require_matrix(checkpoint_, module, outputs, inputs);
+  if (found) return *found;
+  keep(fmt::format("{}.weight", module), std::move(found).error());
+  return {};
 }
 
 Result<> RequiredWeights::check() const {

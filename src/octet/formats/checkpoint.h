@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "octet/formats/config.h"
 #include "octet/formats/gguf.h"
 #include "octet/formats/model_config.h"
+#include "octet/formats/stored_matrix.h"
 #include "octet/formats/stored_tensor.h"
 #include "octet/formats/text_files.h"
 
@@ -32,6 +34,7 @@ struct OpenOptions {
   // generation_config.json: "auto" is the model's own, "vllm" none, else the folder with it.
   std::string generation = "auto";
   std::string generation_overrides;  // JSON object, over either; empty: none
+  std::string quantization;          // as ask_quantization() takes it; empty: the checkpoint's own
 };
 
 class Checkpoint {
@@ -88,12 +91,17 @@ class RequiredWeights {
   const StoredTensor* require(std::string_view name, std::initializer_list<std::int64_t> shape) {
     return require(name, std::span(shape.begin(), shape.size()));
   }
+  // As require_matrix(), likewise.
+  StoredMatrix require_matrix(std::string_view module, std::int64_t outputs, std::int64_t inputs);
   Result<> check() const;
 
  private:
+  void keep(std::string_view name, Error error);
+
   const Checkpoint& checkpoint_;
   std::vector<std::string> missing_;
   std::vector<std::string> unfit_;
+  std::set<std::string> told_;
   ErrorCode unfit_code_ = ErrorCode::kInvalid;
 };
 

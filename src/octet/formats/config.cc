@@ -9,6 +9,8 @@
 #include "octet/formats/config_limits.h"
 #include "octet/formats/json_fields.h"
 #include "octet/formats/message.h"
+#include "octet/formats/moe_config.h"
+#include "octet/formats/quantization_config.h"
 
 namespace octet::formats {
 namespace {
@@ -48,6 +50,7 @@ Result<> read_sizes(const JsonFields& config, const ArchitectureInfo& info, Mode
   model.head_dim =
       head_dim.value_or(info.default_head_dim > 0 ? info.default_head_dim : model.hidden_size / model.heads);
   if (model.head_dim % 2 != 0) return config.error("head_dim", "is {}, expected an even number", model.head_dim);
+  model.rotary_dim = model.head_dim;
   OCTET_TRY(model.intermediate_size, config.required_integer("intermediate_size", 1, kMaxWidth));
   OCTET_TRY(model.vocab_size, config.required_integer("vocab_size", 1, kMaxVocabulary));
   OCTET_TRY(model.max_positions, config.required_integer("max_position_embeddings", 1, kMaxPositions));
@@ -98,12 +101,13 @@ Result<> read_yarn(const JsonFields& scaling, std::int64_t max_positions, RopeCo
   return {};
 }
 
-Result<> read_scaling(const JsonFields& scaling, std::int64_t max_positions, RopeConfig& rope) {
+Result<> read_scaling(const JsonFields& scaling, const ArchitectureInfo& info, std::int64_t max_positions,
+                      RopeConfig& rope) {
   const char* key = scaling.find("rope_type") != nullptr ? "rope_type" : "type";
   OCTET_TRY(const auto given, scaling.string(key));
   const std::string type = given.value_or("default");
   OCTET_TRY(const auto partial, scaling.number("partial_rotary_factor", Sign::kPositive));
-  if (partial && *partial != 1.0) return scaling.unsupported("partial_rotary_factor");
+  if (partial && *partial != 1.0 && !info.partial_rotation) return scaling.unsupported("partial_rotary_factor");
   if (type == "default") return {};
   if (type == "linear") {
     rope.scaling = RopeConfig::Scaling::kLinear;
@@ -116,15 +120,15 @@ Result<> read_scaling(const JsonFields& scaling, std::int64_t max_positions, Rop
               printable(type), fmt::join(kRopeTypes, ", "));
 }
 
-Result<> read_rope(const JsonFields& config, ModelConfig& model) {
+Result<> read_rope(const JsonFields& config, const ArchitectureInfo& info, ModelConfig& model) {
   OCTET_TRY(const auto parameters, config.object("rope_parameters"));
   OCTET_TRY(const auto scaling, config.object("rope_scaling"));
   std::optional<double> theta;
   if (parameters) {
     OCTET_TRY(theta, parameters->number("rope_theta", Sign::kPositive));
-    OCTET_TRY_VOID(read_scaling(*parameters, model.max_positions, model.rope));
+    OCTET_TRY_VOID(read_scaling(*parameters, info, model.max_positions, model.rope));
   } else if (scaling) {
-    OCTET_TRY_VOID(read_scaling(*scaling, model.max_positions, model.rope));
+    OCTET_TRY_VOID(read_scaling(*scaling, info, model.max_positions, model.rope));
   }
   if (!theta) {
     OCTET_TRY(theta, config.number("rope_theta", Sign::kPositive));
@@ -176,17 +180,13 @@ Result<bool> read_dtype(const JsonFields& config, ModelConfig& model) {
 }
 
 // What changes the answers and is not built is refused, never passed over.
-Result<> refuse_unbuilt(const JsonFields& config) {
-  OCTET_TRY(const auto quantization, config.object("quantization_config"));
-  if (quantization) {
-    const char* key = quantization->find("quant_method") != nullptr ? "quant_method" : "quant_algo";
-    return quantization->unsupported(key);
-  }
+Result<> refuse_unbuilt(const JsonFields& config, const ArchitectureInfo& info) {
   OCTET_TRY(const auto activation, config.string("hidden_act"));
   if (activation && *activation != "silu" && *activation != "swish") {
     return fail(ErrorCode::kUnsupported, "{}: hidden_act \"{}\" is not supported; supported is silu", config.where(),
                 printable(*activation));
   }
+  if (info.partial_rotation) return {};
   OCTET_TRY(const auto partial, config.number("partial_rotary_factor", Sign::kPositive));
   if (partial && *partial != 1.0) return config.unsupported("partial_rotary_factor");
   return {};
@@ -245,9 +245,11 @@ Result<HfConfig> read_fields(const JsonFields& config, const ConfigOptions& opti
   HfConfig out;
   OCTET_TRY(const ArchitectureInfo* info, read_architecture(config));
   out.model.architecture = info->hf_class;
-  OCTET_TRY_VOID(refuse_unbuilt(config));
+  OCTET_TRY(out.model.quantization, read_quantization(config));
+  OCTET_TRY_VOID(refuse_unbuilt(config, *info));
   OCTET_TRY_VOID(read_sizes(config, *info, out.model));
-  OCTET_TRY_VOID(read_rope(config, out.model));
+  OCTET_TRY_VOID(read_rope(config, *info, out.model));
+  OCTET_TRY_VOID(read_experts(config, *info, out.model));
   OCTET_TRY_VOID(read_window(config, *info, options, out.model));
   OCTET_TRY_VOID(read_biases(config, *info, out.model));
   OCTET_TRY_VOID(read_tokens(config, out.model));

@@ -10,6 +10,7 @@
 #include "octet/formats/config.h"
 #include "octet/formats/json_fields.h"
 #include "octet/formats/message.h"
+#include "octet/formats/quantization_config.h"
 #include "octet/formats/safetensors.h"
 #include "octet/formats/shard_index.h"
 
@@ -81,16 +82,10 @@ Result<> FolderCheckpoint::load(const std::filesystem::path& folder, const OpenO
 }
 
 Result<> FolderCheckpoint::read_configs(const OpenOptions& options) {
-  config_path_ = options.config.value_or(path_);
-  std::error_code error;
-  if (std::filesystem::is_directory(config_path_, error)) config_path_ /= "config.json";
-  OCTET_TRY(HfConfig config, read_hf_config(config_path_, options.config_changes));
-  config_ = std::move(config.model);
-  dtype_given_ = config.dtype_given;
-  if (present(path_ / "hf_quant_config.json")) {
-    return fail(ErrorCode::kUnsupported, "{}: quantized checkpoints are not supported",
-                (path_ / "hf_quant_config.json").string());
-  }
+  OCTET_TRY(FolderConfig read, read_folder_config(path_, options));
+  config_path_ = std::move(read.path);
+  config_ = std::move(read.config.model);
+  dtype_given_ = read.config.dtype_given;
   const auto generation = path_ / "generation_config.json";
   if (options.generation == "auto" && present(generation)) {
     OCTET_TRY(generation_, read_generation_config(generation, config_));
@@ -196,6 +191,18 @@ Result<> FolderCheckpoint::read_text_side() {
 }
 
 }  // namespace
+
+Result<FolderConfig> read_folder_config(const std::filesystem::path& folder, const OpenOptions& options) {
+  FolderConfig out{.path = options.config.value_or(folder), .config = {}};
+  std::error_code error;
+  if (std::filesystem::is_directory(out.path, error)) out.path /= "config.json";
+  OCTET_TRY(out.config, read_hf_config(out.path, options.config_changes));
+  QuantizationConfig& quantization = out.config.model.quantization;
+  const auto beside = folder / "hf_quant_config.json";
+  if (present(beside)) OCTET_TRY_VOID(read_hf_quant_config(beside, quantization));
+  OCTET_TRY_VOID(ask_quantization(options.quantization, folder.string(), quantization));
+  return out;
+}
 
 Result<std::unique_ptr<Checkpoint>> open_folder(const std::filesystem::path& folder, const OpenOptions& options) {
   auto checkpoint = std::make_unique<FolderCheckpoint>();

@@ -8,6 +8,7 @@
 #include "octet/formats/gguf_config.h"
 #include "octet/formats/gguf_names.h"
 #include "octet/formats/message.h"
+#include "octet/formats/quantization_config.h"
 
 namespace octet::formats {
 namespace {
@@ -38,13 +39,10 @@ std::optional<PartName> part_name(const std::string& filename) {
 
 class GgufCheckpoint final : public Checkpoint {
  public:
-  Result<> load(const std::filesystem::path& path);
+  Result<> load(const std::filesystem::path& path, const OpenOptions& options);
 
-  const StoredTensor* find(std::string_view name) const override {
-    const auto stored = gguf_name(name);
-    return stored ? find_stored(*stored) : nullptr;
-  }
-  std::string source_name(std::string_view name) const override { return gguf_name(name).value_or(std::string(name)); }
+  const StoredTensor* find(std::string_view name) const override;
+  std::string source_name(std::string_view name) const override;
   std::string where() const override { return path_.string(); }
   std::int64_t weight_bytes() const override { return bytes_; }
   Result<> read(const StoredTensor& tensor) const override { return tensors_.at(tensor.name).file->read(tensor.data); }
@@ -61,6 +59,8 @@ class GgufCheckpoint final : public Checkpoint {
   Result<> check_part(std::size_t index, std::int64_t count) const;
   Result<> index_tensors();
   Result<> read_text_side();
+  Result<> slice_experts();
+  Result<> slice_stack(const StoredTensor& stack);
   const StoredTensor* find_stored(std::string_view name) const {
     const auto found = tensors_.find(name);
     return found == tensors_.end() ? nullptr : found->second.tensor;
@@ -68,14 +68,64 @@ class GgufCheckpoint final : public Checkpoint {
 
   std::vector<GgufFile> parts_;
   std::map<std::string_view, Located> tensors_;
+  // Experts out of the tensors that hold a layer's in a row, under whose name they go.
+  std::map<std::string, std::vector<StoredTensor>, std::less<>> slices_;
   std::int64_t bytes_ = 0;
 };
 
-Result<> GgufCheckpoint::load(const std::filesystem::path& path) {
+const StoredTensor* GgufCheckpoint::find(std::string_view name) const {
+  if (const auto stored = gguf_name(name)) return find_stored(*stored);
+  const auto expert = gguf_expert_name(name);
+  if (!expert) return nullptr;
+  const auto stack = slices_.find(expert->stacked);
+  if (stack == slices_.end()) return find_stored(expert->separate);
+  const auto index = static_cast<std::size_t>(expert->expert);
+  return index < stack->second.size() ? &stack->second[index] : nullptr;
+}
+
+std::string GgufCheckpoint::source_name(std::string_view name) const {
+  if (const auto stored = gguf_name(name)) return *stored;
+  const auto expert = gguf_expert_name(name);
+  if (!expert) return std::string(name);
+  return slices_.empty() && find_stored("blk.0.ffn_gate.0.weight") != nullptr ? expert->separate : expert->stacked;
+}
+
+// A tensor [experts, outputs, inputs] as so many matrices.
+Result<> GgufCheckpoint::slice_stack(const StoredTensor& stack) {
+  const auto experts = static_cast<std::size_t>(config_.moe.experts);
+  if (stack.shape.size() != 3 || stack.shape[0] != config_.moe.experts) {
+    return fail(ErrorCode::kInvalid, "{}: tensor {} has shape {}, expected the matrices of {} experts (expert_count)",
+                where(), stack.name, shape_text(stack.shape), experts);
+  }
+  const std::size_t bytes = stack.data.size() / experts;
+  std::vector<StoredTensor>& slices = slices_[stack.name];
+  for (std::size_t i = 0; i < experts; ++i) {
+    slices.push_back({.name = stack.name,
+                      .dtype = stack.dtype,
+                      .shape = {stack.shape[1], stack.shape[2]},
+                      .data = stack.data.subspan(i * bytes, bytes)});
+  }
+  return {};
+}
+
+Result<> GgufCheckpoint::slice_experts() {
+  if (config_.moe.experts == 0) return {};
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    for (const std::string& name : gguf_expert_stacks(layer)) {
+      const StoredTensor* stack = find_stored(name);
+      if (stack != nullptr) OCTET_TRY_VOID(slice_stack(*stack));
+    }
+  }
+  return {};
+}
+
+Result<> GgufCheckpoint::load(const std::filesystem::path& path, const OpenOptions& options) {
   path_ = path;
   OCTET_TRY_VOID(open_parts());
   OCTET_TRY_VOID(index_tensors());
   OCTET_TRY(config_, read_gguf_config(parts_.front(), [this](std::string_view name) { return find_stored(name); }));
+  OCTET_TRY_VOID(ask_quantization(options.quantization, where(), config_.quantization));
+  OCTET_TRY_VOID(slice_experts());
   return read_text_side();
 }
 
@@ -156,9 +206,9 @@ Result<> GgufCheckpoint::read_text_side() {
 
 }  // namespace
 
-Result<std::unique_ptr<Checkpoint>> open_gguf(const std::filesystem::path& path) {
+Result<std::unique_ptr<Checkpoint>> open_gguf(const std::filesystem::path& path, const OpenOptions& options) {
   auto checkpoint = std::make_unique<GgufCheckpoint>();
-  OCTET_TRY_VOID(checkpoint->load(path));
+  OCTET_TRY_VOID(checkpoint->load(path, options));
   return checkpoint;
 }
 

@@ -10,6 +10,6 @@ namespace octet::formats {
 
 // path: the file, or the first part of a split one; the others are found beside it. Missing, swapped or foreign parts
 // are refused.
-Result<std::unique_ptr<Checkpoint>> open_gguf(const std::filesystem::path& path);
+Result<std::unique_ptr<Checkpoint>> open_gguf(const std::filesystem::path& path, const OpenOptions& options);
 
 }  // namespace octet::formats

@@ -13,6 +13,8 @@
 namespace octet::formats {
 namespace {
 
+constexpr std::int64_t kSoftmaxGate = 1;  // of expert_gating_func
+
 // Keys below "<architecture>.", with bounds.
 class Keys {
  public:
@@ -26,6 +28,9 @@ class Keys {
   std::unexpected<Error> error(std::string_view key, fmt::format_string<Args...> format, Args&&... args) const {
     return fail(ErrorCode::kInvalid, "{}: key \"{}\" {}", file_.where(), full(key),
                 fmt::format(format, std::forward<Args>(args)...));
+  }
+  std::unexpected<Error> unsupported(std::string_view key, std::int64_t value) const {
+    return fail(ErrorCode::kUnsupported, "{}: key \"{}\": {} is not supported", file_.where(), full(key), value);
   }
   Result<std::int64_t> integer(std::string_view key, std::int64_t max) const {
     OCTET_TRY(const std::int64_t value, file_.integer(full(key)));
@@ -101,6 +106,7 @@ Result<> read_sizes(const Keys& keys, ModelConfig& model) {
   }
   if (model.head_dim % 2 != 0)
     return keys.error("attention.key_length", "is {}, expected an even number", model.head_dim);
+  model.rotary_dim = model.head_dim;
   if (keys.has("attention.value_length")) {
     OCTET_TRY(const std::int64_t value_length, keys.integer("attention.value_length", kMaxWidth));
     if (value_length != model.head_dim) {
@@ -110,14 +116,46 @@ Result<> read_sizes(const Keys& keys, ModelConfig& model) {
   OCTET_TRY(model.intermediate_size, keys.per_layer("feed_forward_length", layers, kMaxWidth));
   OCTET_TRY(model.max_positions, keys.integer("context_length", kMaxPositions));
   OCTET_TRY(model.norm_epsilon, keys.number("attention.layer_norm_rms_epsilon"));
-  if (keys.has("expert_count")) {
-    OCTET_TRY(const std::int64_t experts, keys.file().integer(keys.full("expert_count")));
-    if (experts > 0) {
-      return fail(ErrorCode::kUnsupported, "{}: key \"{}\": {} experts; mixtures of experts are not supported",
-                  keys.file().where(), keys.full("expert_count"), experts);
-    }
-  }
   return {};
+}
+
+// Experts of every layer. llama.cpp's models of these architectures take the softmax over all of them and renormalise
+// the chosen weights, whatever the key says.
+Result<> read_experts(const Keys& keys, ModelConfig& model) {
+  MoeConfig& moe = model.moe;
+  OCTET_TRY(moe.experts, keys.integer("expert_count", kMaxExperts));
+  OCTET_TRY(moe.top_k, keys.integer("expert_used_count", kMaxExperts));
+  if (moe.top_k > moe.experts) {
+    return keys.error("expert_used_count", "is {}, more than the {} experts there are (expert_count)", moe.top_k,
+                      moe.experts);
+  }
+  moe.intermediate_size = model.intermediate_size;
+  if (keys.has("expert_feed_forward_length")) {
+    OCTET_TRY(moe.intermediate_size, keys.integer("expert_feed_forward_length", kMaxWidth));
+  }
+  OCTET_TRY(moe.factor, keys.number_or("expert_weights_scale", 1.0));
+  for (const char* key : {"expert_shared_count", "leading_dense_block_count"}) {
+    if (!keys.has(key)) continue;
+    OCTET_TRY(const std::int64_t count, keys.file().integer(keys.full(key)));
+    if (count != 0) return keys.unsupported(key, count);
+  }
+  if (keys.has("expert_gating_func")) {
+    OCTET_TRY(const std::int64_t function, keys.file().integer(keys.full("expert_gating_func")));
+    if (function != kSoftmaxGate) return keys.unsupported("expert_gating_func", function);
+  }
+  moe.renormalize = true;
+  moe.sparse_layers.assign(static_cast<std::size_t>(model.layers), true);
+  return {};
+}
+
+// Whether the file has experts: those of an architecture that may do without are told by their count.
+Result<bool> has_experts(const Keys& keys, const ArchitectureInfo& info) {
+  if (info.experts != nullptr) return true;
+  if (!keys.has("expert_count")) return false;
+  OCTET_TRY(const std::int64_t experts, keys.file().integer(keys.full("expert_count")));
+  if (experts == 0) return false;
+  if (info.gguf_expert_class.empty()) return keys.unsupported("expert_count", experts);
+  return true;
 }
 
 Result<> read_yarn(const Keys& keys, std::int64_t max_positions, RopeConfig& rope) {
@@ -253,6 +291,10 @@ Result<ModelConfig> read_gguf_config(const GgufFile& file, GgufTensorLookup tens
   OCTET_TRY_VOID(read_rope(keys, model));
   OCTET_TRY_VOID(read_vocabulary(keys, model));
   OCTET_TRY_VOID(read_divisors(file, tensor, model));
+  OCTET_TRY(const bool experts, has_experts(keys, *info));
+  if (experts) OCTET_TRY_VOID(read_experts(keys, model));
+  if (experts && info->experts == nullptr) model.architecture = info->gguf_expert_class;
+  model.quantization.name = "gguf";
   model.rope.interleaved = info->gguf_interleaved_rope;
   model.tied_embeddings = tensor("output.weight") == nullptr;
   model.qkv_bias = tensor("blk.0.attn_q.bias") != nullptr;

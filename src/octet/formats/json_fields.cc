@@ -1,5 +1,6 @@
 #include "octet/formats/json_fields.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -37,6 +38,13 @@ Result<Json> read_json_object(const std::string& path) {
 const Json* JsonFields::find(std::string_view key) const {
   const auto found = object_.find(key);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::vector<std::string> JsonFields::keys() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object_.items()) names.push_back(key);
+  std::ranges::sort(names);
+  return names;
 }
 
 std::unexpected<Error> JsonFields::unsupported(std::string_view key) const {
@@ -111,6 +119,21 @@ Result<std::vector<std::int64_t>> JsonFields::integers(std::string_view key, std
     good = add(*value);
   }
   if (!good) return error(key, "is {}, expected integers from {} to {}", shown(*value), min, max);
+  return out;
+}
+
+Result<std::vector<std::string>> JsonFields::strings(std::string_view key) const {
+  const Json* value = find(key);
+  std::vector<std::string> out;
+  if (value == nullptr) return out;
+  bool good = value->is_array();
+  if (good) {
+    for (const Json& item : *value) {
+      good = good && item.is_string();
+      if (good) out.push_back(item.get<std::string>());
+    }
+  }
+  if (!good) return error(key, "is {}, expected a list of strings", shown(*value));
   return out;
 }
 

@@ -23,6 +23,7 @@ class JsonFields {
 
   const std::string& where() const { return where_; }
   const Json* find(std::string_view key) const;
+  std::vector<std::string> keys() const;  // sorted, null ones too
 
   Result<std::optional<std::int64_t>> integer(std::string_view key, std::int64_t min, std::int64_t max) const;
   Result<std::int64_t> required_integer(std::string_view key, std::int64_t min, std::int64_t max) const;
@@ -33,6 +34,8 @@ class JsonFields {
   Result<std::optional<std::string>> string(std::string_view key) const;
   // One integer or a list of them.
   Result<std::vector<std::int64_t>> integers(std::string_view key, std::int64_t min, std::int64_t max) const;
+  // A list of strings; empty where there is none.
+  Result<std::vector<std::string>> strings(std::string_view key) const;
   // The object under the key, or nullopt.
   Result<std::optional<JsonFields>> object(std::string_view key) const;
 

@@ -53,6 +53,18 @@ void gated_mlp(Pass& pass, const MlpWeights& weights, const Tensor& next_norm) {
   close_block(pass, next_norm);
 }
 
+void sparse_mlp(Pass& pass, const MoeWeights& weights, std::size_t layer, const Tensor& next_norm) {
+  ops::RouterSpec spec = pass.router_spec;
+  spec.bias = weights.selection_bias.view();
+  const Buffers& now = pass.now;
+  const TensorView loads = make_view(pass.expert_loads.row<std::int64_t>(static_cast<std::int64_t>(layer)), DType::kI64,
+                                     {pass.expert_loads.dims[1]});
+  pass.backend.linear(pass.stream, *weights.router, now.normed, now.router_logits);
+  pass.backend.route(pass.stream, spec, now.router_logits, now.expert_ids, now.expert_weights, loads);
+  pass.backend.experts(pass.stream, weights.experts, now.normed, now.expert_ids, now.expert_weights, now.delta);
+  close_block(pass, next_norm);
+}
+
 }  // namespace
 
 bool decoder_forward(Pass& pass, const DecoderWeights& weights) {
@@ -70,7 +82,12 @@ bool decoder_forward(Pass& pass, const DecoderWeights& weights) {
     attend(pass, i);
     if (last) narrow(pass);
     project_attended(pass, layer.attention, layer.post_attention_norm);
-    gated_mlp(pass, layer.mlp, last ? weights.final_norm : weights.layers[i + 1].input_norm);
+    const Tensor& next_norm = last ? weights.final_norm : weights.layers[i + 1].input_norm;
+    if (layer.moe.experts.empty()) {
+      gated_mlp(pass, layer.mlp, next_norm);
+    } else {
+      sparse_mlp(pass, layer.moe, i, next_norm);
+    }
   }
   const ops::Linear& head = weights.head != nullptr ? *weights.head : *weights.embedding;
   pass.backend.linear(pass.stream, head, pass.now.normed, pass.input.logits);

@@ -1,4 +1,5 @@
-// Layers shared by the decoder-only architectures: embedding, attention and gated MLP blocks with RMSNorm before them,
+// Layers shared by the decoder-only architectures: embedding, attention and blocks of gated MLPs, dense or
+// chosen by a router, with RMSNorm before them,
 // the head.
 #pragma once
 #include <span>
@@ -19,6 +20,8 @@ struct Pass {
   const ForwardInput& input;
   const Workspace& workspace;
   ops::QkvSpec qkv_spec;                  // all but a layer's norms
+  ops::RouterSpec router_spec;            // all but a layer's bias
+  TensorView expert_loads;                // [layers, experts], as Model has them
   std::span<const std::int32_t> windows;  // per layer, as in ModelConfig
   float epsilon = 0;
   Buffers now;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string>
 
+#include "octet/models/dimensions.h"
+
 namespace octet::models {
 namespace {
 
@@ -26,8 +28,8 @@ class LayerPlan {
                                matrix("self_attn.k_proj", kv_rows, hidden, {Kind::kHeads, head}, bias),
                                matrix("self_attn.v_proj", kv_rows, hidden, {Kind::kHeads, head}, bias)});
     if (qk_norm) {
-      norm(weights.q_norm, "self_attn.q_norm", head);
-      norm(weights.k_norm, "self_attn.k_norm", head);
+      norm(weights.q_norm, "self_attn.q_norm", config_.qk_norm_whole ? q_rows : head);
+      norm(weights.k_norm, "self_attn.k_norm", config_.qk_norm_whole ? kv_rows : head);
     }
     plan_.linear(weights.output,
                  {matrix("self_attn.o_proj", hidden, q_rows, {Kind::kColumns, head}, config_.output_bias)});
@@ -41,8 +43,26 @@ class LayerPlan {
     plan_.linear(weights.down, {matrix("mlp.down_proj", hidden, inner, {Kind::kColumns}, bias)});
   }
 
+  void moe(MoeWeights& weights, const MoeNames& names) {
+    const formats::MoeConfig& moe = config_.moe;
+    const std::int64_t hidden = config_.hidden_size, inner = moe.intermediate_size;
+    const std::string block = std::string(names.block) + ".";
+    // A rounded input could change a token's experts.
+    plan_.linear(weights.router, {matrix(block + "gate", moe.experts, hidden, {}, false)}, ops::Activations::kFloat32);
+    if (moe.selection_bias)
+      plan_.vector(weights.selection_bias, layer_ + block + "e_score_correction_bias", moe.experts);
+    weights.experts.resize(static_cast<std::size_t>(moe.experts));
+    for (std::size_t i = 0; i < weights.experts.size(); ++i) {
+      const std::string expert = fmt::format("{}experts.{}.", block, i);
+      plan_.linear(weights.experts[i].gate_up, {matrix(expert + names.gate, inner, hidden, {Kind::kRows}, false),
+                                                matrix(expert + names.up, inner, hidden, {Kind::kRows}, false)});
+      plan_.linear(weights.experts[i].down, {matrix(expert + names.down, hidden, inner, {Kind::kColumns}, false)});
+    }
+  }
+
  private:
-  MatrixSpec matrix(const char* name, std::int64_t outputs, std::int64_t inputs, ShardRule rule, bool bias) const {
+  MatrixSpec matrix(const std::string& name, std::int64_t outputs, std::int64_t inputs, ShardRule rule,
+                    bool bias) const {
     return {.name = layer_ + name, .outputs = outputs, .inputs = inputs, .rule = rule, .bias = bias};
   }
 
@@ -65,7 +85,11 @@ void declare_decoder(const formats::ModelConfig& config, const DecoderTraits& tr
     layer.norm(own.input_norm, "input_layernorm", hidden);
     layer.attention(own.attention, traits.qk_norm);
     layer.norm(own.post_attention_norm, "post_attention_layernorm", hidden);
-    layer.mlp(own.mlp);
+    if (has_experts(config, static_cast<std::int64_t>(i))) {
+      layer.moe(own.moe, traits.moe);
+    } else {
+      layer.mlp(own.mlp);
+    }
   }
   plan.vector(weights.final_norm, "model.norm.weight", hidden);
   if (!config.tied_embeddings)

@@ -1,4 +1,4 @@
-// What a dense decoder keeps in memory.
+// What a decoder keeps in memory.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,15 +12,21 @@ namespace octet::models {
 
 struct AttentionWeights {
   std::unique_ptr<ops::Linear> qkv, output;
-  Tensor q_norm, k_norm;  // [head_dim]; without data: none
+  Tensor q_norm, k_norm;  // [head_dim], or as wide as all heads; without data: none
 };
 struct MlpWeights {
   std::unique_ptr<ops::Linear> gate_up, down;
 };
+struct MoeWeights {
+  std::unique_ptr<ops::Linear> router;
+  Tensor selection_bias;  // [experts]; without data: none
+  std::vector<ops::ExpertWeights> experts;
+};
 struct LayerWeights {
   Tensor input_norm, post_attention_norm;
   AttentionWeights attention;
-  MlpWeights mlp;
+  MlpWeights mlp;  // one of the two
+  MoeWeights moe;
 };
 struct DecoderWeights {
   std::unique_ptr<ops::Linear> embedding;
@@ -29,10 +35,19 @@ struct DecoderWeights {
   std::unique_ptr<ops::Linear> head;  // null: the embedding, packed once
 };
 
+// How an architecture's files call the parts of a layer's experts: "model.layers.3.<block>.experts.7.<gate>.weight".
+struct MoeNames {
+  const char* block = "mlp";
+  const char* gate = "gate_proj";
+  const char* up = "up_proj";
+  const char* down = "down_proj";
+};
 struct DecoderTraits {
   bool qk_norm = false;
+  MoeNames moe = {};
 };
-// Declares the weights of a dense decoder under their Hugging Face names.
+// Declares the weights of a decoder under their Hugging Face names. Layers are dense or have experts, as the config
+// says.
 void declare_decoder(const formats::ModelConfig& config, const DecoderTraits& traits, WeightPlan& plan,
                      DecoderWeights& weights);
 

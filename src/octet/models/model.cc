@@ -60,6 +60,24 @@ CacheGroup cache_group(const ModelConfig& config, const Dimensions& dimensions, 
           .dtype = dtype};
 }
 
+ops::RouterSpec router_spec(const formats::MoeConfig& moe) {
+  return {.score = moe.score == formats::MoeConfig::Score::kSigmoid ? ops::RouterScore::kSigmoid
+                                                                    : ops::RouterScore::kSoftmax,
+          .experts = static_cast<std::int32_t>(moe.experts),
+          .top_k = static_cast<std::int32_t>(moe.top_k),
+          .groups = static_cast<std::int32_t>(moe.groups),
+          .top_groups = static_cast<std::int32_t>(moe.top_groups),
+          .renormalize = moe.renormalize,
+          .factor = static_cast<float>(moe.factor),
+          .bias = {}};
+}
+
+std::int64_t step_bytes(const Dimensions& own, const ops::Backend& backend, std::int64_t max_rows) {
+  const std::int64_t experts =
+      own.experts == 0 ? 0 : backend.expert_scratch_bytes(max_rows, own.top_k, own.hidden, own.expert_intermediate);
+  return Workspace::bytes(own, max_rows) + experts;
+}
+
 void check_options(const LoadOptions& options) {
   OCTET_CHECK(options.dtype == DType::kF32 || options.dtype == DType::kF16 || options.dtype == DType::kBF16);
   OCTET_CHECK(options.max_rows > 0 && options.max_positions > 0 && options.block_size > 0);
@@ -79,7 +97,9 @@ class LoadedModel final : public Model {
         weight_bytes_(weight_bytes),
         network_(std::move(blueprint.network)),
         workspace_(blueprint.dimensions, options.max_rows),
-        rope_table_(make_rope_table(config_.rope, config_.head_dim, options.max_positions)) {
+        rope_table_(make_rope_table(config_.rope, config_.rotary_dim, options.max_positions)),
+        router_spec_(router_spec(config_.moe)),
+        expert_loads_(DType::kI64, {config_.layers, config_.moe.experts}) {
     const Dimensions& own = blueprint.dimensions;
     qkv_spec_.attention = {.heads = static_cast<std::int32_t>(own.heads),
                            .kv_heads = static_cast<std::int32_t>(own.kv_heads),
@@ -88,13 +108,14 @@ class LoadedModel final : public Model {
                            .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(own.head_dim)))};
     qkv_spec_.norm_epsilon = static_cast<float>(config_.norm_epsilon);
     qkv_spec_.rope_cos_sin = rope_table_.view();
-    qkv_spec_.rotary_dim = static_cast<std::int32_t>(own.head_dim);
+    qkv_spec_.rotary_dim = static_cast<std::int32_t>(config_.rotary_dim);
     qkv_spec_.rope_interleaved = config_.rope.interleaved;
   }
 
   const ModelConfig& config() const override { return config_; }
   std::span<const CacheGroup> cache_groups() const override { return {&cache_group_, 1}; }
   std::int64_t weight_bytes() const override { return weight_bytes_; }
+  TensorView expert_loads() const override { return expert_loads_.view(); }
 
   bool forward(ops::Stream& stream, const ForwardInput& input) override {
     const std::int64_t rows = input.batch->tokens.dims[0];
@@ -106,6 +127,8 @@ class LoadedModel final : public Model {
               .input = input,
               .workspace = workspace_,
               .qkv_spec = qkv_spec_,
+              .router_spec = router_spec_,
+              .expert_loads = expert_loads_.view(),
               .windows = config_.windows,
               .epsilon = static_cast<float>(config_.norm_epsilon),
               .now = workspace_.buffers(rows)};
@@ -123,6 +146,8 @@ class LoadedModel final : public Model {
   Workspace workspace_;
   Tensor rope_table_;
   ops::QkvSpec qkv_spec_;
+  ops::RouterSpec router_spec_;
+  Tensor expert_loads_;
 };
 
 }  // namespace
@@ -133,8 +158,8 @@ Result<ModelNeeds> plan_model(const Checkpoint& checkpoint, const ops::Backend& 
   OCTET_TRY(const Blueprint blueprint, draw(checkpoint, backend, group));
   const ModelConfig& config = checkpoint.config();
   ModelNeeds needs{.weight_bytes = blueprint.plan.bytes(checkpoint, backend),
-                   .workspace_bytes = Workspace::bytes(blueprint.dimensions, options.max_rows),
-                   .table_bytes = bytes_of(DType::kF32, options.max_positions * config.head_dim),
+                   .workspace_bytes = step_bytes(blueprint.dimensions, backend, options.max_rows),
+                   .table_bytes = bytes_of(DType::kF32, options.max_positions * config.rotary_dim),
                    .cache_groups = {}};
   needs.cache_groups.push_back(cache_group(config, blueprint.dimensions, options.dtype));
   return needs;

@@ -38,6 +38,9 @@ class Model {
   virtual const formats::ModelConfig& config() const = 0;
   virtual std::span<const CacheGroup> cache_groups() const = 0;
   virtual std::int64_t weight_bytes() const = 0;  // packed, on the device
+  // Rows that each expert of each layer has computed: [layers, experts] I64, counted while steps run, for any thread to
+  // read number by number. Data null: there are no experts.
+  virtual TensorView expert_loads() const = 0;
   // False when interrupted. Allocates nothing.
   virtual bool forward(ops::Stream& stream, const ForwardInput& input) = 0;
 };

@@ -63,9 +63,10 @@ std::unexpected<Error> unsupported_type(const Checkpoint& checkpoint, const std:
 
 }  // namespace
 
-void WeightPlan::linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts) {
+void WeightPlan::linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts,
+                        ops::Activations activations) {
   OCTET_CHECK(!parts.empty());
-  entries_.push_back({.linear = &into, .parts = std::move(parts)});
+  entries_.push_back({.linear = &into, .parts = std::move(parts), .activations = activations});
 }
 
 void WeightPlan::vector(Tensor& into, std::string name, std::int64_t size) {
@@ -82,7 +83,7 @@ Result<ops::LinearPart> WeightPlan::part(const MatrixSpec& spec, const Checkpoin
     return within_tensor(checkpoint, weight_name(spec),
                          {ErrorCode::kUnsupported,
                           fmt::format("{} columns over {} ranks cut blocks of {}", spec.inputs, ranks_, block)});
-  ops::LinearPart part{.weight = columns ? columns_of(whole, *range) : rows_of(whole, *range), .bias = {}};
+  ops::LinearPart part{.weight = columns ? columns_of(whole, *range) : rows_of(whole, *range), .bias = {}, .scale = {}};
   if (!spec.bias || (columns && rank_ != 0)) return part;
   const TensorView bias = whole_view(stored(checkpoint, bias_name(spec)));
   part.bias = columns ? bias : rows_of(bias, *range);
@@ -130,7 +131,7 @@ std::int64_t WeightPlan::bytes(const Checkpoint& checkpoint, const ops::Backend&
       }
       const auto own = part(spec, checkpoint);
       OCTET_CHECK(own.has_value());
-      total += backend.packed_bytes(own->weight.dtype, own->weight.dims[0], own->weight.dims[1]);
+      total += backend.packed_bytes(own->weight.dtype, own->weight.dims[0], own->weight.dims[1], own->scale);
       if (own->bias.data != nullptr) total += bytes_of(DType::kF32, own->bias.dims[0]);
     }
   }
@@ -161,7 +162,8 @@ std::int64_t WeightPlan::pack(const Entry& entry, const Checkpoint& checkpoint, 
     OCTET_CHECK(own.has_value());
     parts.push_back(*own);
   }
-  *entry.linear = backend.pack(stream, parts, activations);
+  const bool wide = entry.activations == ops::Activations::kFloat32;
+  *entry.linear = backend.pack(stream, parts, wide ? entry.activations : activations);
   return (*entry.linear)->bytes();
 }
 

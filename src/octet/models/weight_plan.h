@@ -9,19 +9,13 @@
 
 #include "octet/base/error.h"
 #include "octet/models/shard.h"
+#include "octet/ops/backend.h"
 #include "octet/tensor/tensor.h"
 
 namespace octet::formats {
 class Checkpoint;
 struct StoredTensor;
 }  // namespace octet::formats
-namespace octet::ops {
-class Backend;
-class Linear;
-struct LinearPart;
-class Stream;
-enum class Activations : std::uint8_t;
-}  // namespace octet::ops
 
 namespace octet::models {
 
@@ -39,8 +33,10 @@ class WeightPlan {
 
   WeightPlan(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
-  // Parts are packed one under the other. `into` is filled by load() and must outlive it, as for vector().
-  void linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts);
+  // Parts are packed one under the other. `into` is filled by load() and must outlive it, as for vector(). activations:
+  // kFloat32 for a layer that always keeps them wide.
+  void linear(std::unique_ptr<ops::Linear>& into, std::vector<MatrixSpec> parts,
+              ops::Activations activations = ops::Activations::kDefault);
   // A vector of `size` values, widened to F32; every rank holds it.
   void vector(Tensor& into, std::string name, std::int64_t size);
 
@@ -59,6 +55,7 @@ class WeightPlan {
     std::unique_ptr<ops::Linear>* linear = nullptr;  // one of the two
     Tensor* vector = nullptr;
     std::vector<MatrixSpec> parts;  // of a vector: one, [size, 1], its full name
+    ops::Activations activations = ops::Activations::kDefault;
   };
   static std::vector<const formats::StoredTensor*> tensors(const Entry& entry, const formats::Checkpoint& checkpoint);
   // Where a part of a matrix lies in the file, and which of it is this rank's.

@@ -13,8 +13,9 @@ std::int64_t aligned(std::int64_t values) { return (values + 15) / 16 * 16; }
 
 // The part of the arena where attention and MLP take turns, in values.
 std::int64_t shared_values(const Dimensions& d, std::int64_t rows) {
-  return std::max(aligned(rows * d.qkv()) + aligned(rows * d.attended()),
-                  aligned(rows * 2 * d.intermediate) + aligned(rows * d.intermediate));
+  return std::max({aligned(rows * d.qkv()) + aligned(rows * d.attended()),
+                   aligned(rows * 2 * d.intermediate) + aligned(rows * d.intermediate),
+                   aligned(rows * d.experts) + 2 * aligned(rows * d.top_k)});
 }
 
 TensorView matrix(float* data, std::int64_t rows, std::int64_t width) {
@@ -39,13 +40,17 @@ Buffers Workspace::buffers(std::int64_t rows) const {
   const std::int64_t residual = aligned(max_rows_ * d.hidden);
   float* base = arena_.data<float>();
   float* shared = base + 3 * residual;
+  float* chosen = shared + aligned(max_rows_ * d.experts);
   return {.x = matrix(base, rows, d.hidden),
           .normed = matrix(base + residual, rows, d.hidden),
           .delta = matrix(base + 2 * residual, rows, d.hidden),
           .qkv = matrix(shared, rows, d.qkv()),
           .attended = matrix(shared + aligned(max_rows_ * d.qkv()), rows, d.attended()),
           .gate_up = matrix(shared, rows, 2 * d.intermediate),
-          .act = matrix(shared + aligned(max_rows_ * 2 * d.intermediate), rows, d.intermediate)};
+          .act = matrix(shared + aligned(max_rows_ * 2 * d.intermediate), rows, d.intermediate),
+          .router_logits = matrix(shared, rows, d.experts),
+          .expert_ids = make_view(chosen, DType::kI32, {rows, d.top_k}),
+          .expert_weights = matrix(chosen + aligned(max_rows_ * d.top_k), rows, d.top_k)};
 }
 
 Buffers Workspace::narrowed(const Buffers& all, std::int64_t logits_rows) const {

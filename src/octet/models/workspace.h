@@ -9,13 +9,16 @@ namespace octet::models {
 
 // The activations of one step, F32.
 struct Buffers {
-  TensorView x;         // [rows, hidden]: the residual stream
-  TensorView normed;    // [rows, hidden]: input of the next block
-  TensorView delta;     // [rows, hidden]: a block's output, this rank's term of the sum
-  TensorView qkv;       // [rows, (heads + 2 kv_heads) * head_dim]
-  TensorView attended;  // [rows, heads * head_dim]
-  TensorView gate_up;   // [rows, 2 * intermediate]
-  TensorView act;       // [rows, intermediate]
+  TensorView x;               // [rows, hidden]: the residual stream
+  TensorView normed;          // [rows, hidden]: input of the next block
+  TensorView delta;           // [rows, hidden]: a block's output, this rank's term of the sum
+  TensorView qkv;             // [rows, (heads + 2 kv_heads) * head_dim]
+  TensorView attended;        // [rows, heads * head_dim]
+  TensorView gate_up;         // [rows, 2 * intermediate]
+  TensorView act;             // [rows, intermediate]
+  TensorView router_logits;   // [rows, experts]
+  TensorView expert_ids;      // [rows, top_k] I32
+  TensorView expert_weights;  // [rows, top_k]
 };
 
 // One arena for the buffers of a step. Attention and MLP take turns in the same memory.

@@ -32,10 +32,18 @@ class Linear {
   std::int64_t outputs_ = 0, inputs_ = 0, bytes_ = 0;
 };
 
+// Scales of an FP8 matrix: weight(o, k) = stored(o, k) * values[o / block_outputs][k / block_inputs]. Per tensor both
+// blocks are as wide as the matrix; per channel block_outputs is 1 and block_inputs the inputs.
+struct WeightScale {
+  TensorView values;  // [ceil(outputs / block_outputs), ceil(inputs / block_inputs)] F32, F16 or BF16; data null: none
+  std::int64_t block_outputs = 1, block_inputs = 1;
+};
+
 // One stored matrix that goes into a Linear: host memory, any DType that the back end computes with.
 struct LinearPart {
   TensorView weight;  // [outputs, inputs], row major
   TensorView bias;    // [outputs] F32, F16 or BF16; data null: none
+  WeightScale scale;  // of an FP8 matrix
 };
 
 // How wide a linear layer keeps its inputs.
@@ -50,17 +58,40 @@ struct AttentionSpec {
   std::int32_t block_size = 0;
   float scale = 0;          // of the scores
   std::int32_t window = 0;  // positions that a row sees, its own included; 0: all
+  // Of an FP8 cache, which holds value / scale rounded to the nearest E4M3, ties to even, saturating at 448.
+  float k_scale = 1, v_scale = 1;
 };
 
-// What happens between the QKV projection and the cache: optional RMSNorm per head, rotary embedding, write.
+// What happens between the QKV projection and the cache: optional RMSNorm, rotary embedding, write.
 struct QkvSpec {
   AttentionSpec attention;
-  TensorView q_norm, k_norm;  // [head_dim] F32; data null: none
+  // F32: [head_dim] for every head, or [heads * head_dim] and [kv_heads * head_dim] for all of them as one vector; data
+  // null: none.
+  TensorView q_norm, k_norm;
   float norm_epsilon = 0;
   TensorView rope_cos_sin;  // [positions, rotary_dim] F32: cosines of rotary_dim / 2 frequencies, then sines; scaling
                             // and attention factor folded in
   std::int32_t rotary_dim = 0;
   bool rope_interleaved = false;  // pairs are (2i, 2i + 1), else (i, i + rotary_dim / 2)
+};
+
+enum class RouterScore : std::uint8_t { kSoftmax, kSigmoid };
+
+// How a token chooses its experts. With groups, experts lie in `groups` equal runs; a group counts as much as its two
+// best experts together, and only experts of the best top_groups are chosen. Source: DeepSeek-V3 (2024), section 2.1.2.
+struct RouterSpec {
+  RouterScore score = RouterScore::kSoftmax;
+  std::int32_t experts = 0, top_k = 0;  // top_k <= experts of top_groups groups
+  std::int32_t groups = 1, top_groups = 1;
+  bool renormalize = false;  // a token's weights are divided by their sum
+  float factor = 1;          // on the weights, after that
+  TensorView bias;           // [experts] F32, added to the scores for the choice alone; data null: none
+};
+
+// One gated MLP of many. All experts of a layer have the same shapes.
+struct ExpertWeights {
+  std::unique_ptr<Linear> gate_up;  // two parts: gate's rows, then up's
+  std::unique_ptr<Linear> down;
 };
 
 class Backend {
@@ -72,8 +103,9 @@ class Backend {
   // ---- at load time
   // Whether linear() computes with this stored type.
   virtual bool can_pack(DType type) const = 0;
-  // Device memory of one packed part of this stored type, without its bias.
-  virtual std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs) const = 0;
+  // Device memory of one packed part of this stored type and these blocks of scales, without its bias.
+  virtual std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
+                                    const WeightScale& scale) const = 0;
   // Packs parts one under the other (same inputs; types may differ) with all threads of the stream. Copies; the parts
   // may go away.
   virtual std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) = 0;
@@ -102,6 +134,12 @@ class Backend {
   virtual void silu_mul(Stream& stream, TensorView gate_up, TensorView out) = 0;
   // out[i] = in[rows[i]].
   virtual void gather_rows(Stream& stream, TensorView in, TensorView rows, TensorView out) = 0;
+  // Chooses the experts of each row, in F32: scores of `logits` [rows, experts], then the top_k largest, the lower id
+  // among equals. ids: [rows, top_k] I32, ascending; weights: [rows, top_k] F32, the scores without bias. loads:
+  // [experts] I64, each chosen expert's count goes up by one, so that other threads may read at any time; data null:
+  // none.
+  virtual void route(Stream& stream, const RouterSpec& spec, TensorView logits, TensorView ids, TensorView weights,
+                     TensorView loads) = 0;
   // Draws one token per row of logits; see sampling.h.
   virtual void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) = 0;
   virtual void logprobs(Stream& stream, TensorView logits, const LogprobBatch& batch) = 0;
@@ -116,6 +154,13 @@ class Backend {
   // out = down(silu(gate(in)) * up(in)); gate_up and act are scratch of the right widths.
   virtual void gate_up_act_down(Stream& stream, const Linear& gate_up_weight, const Linear& down_weight, TensorView in,
                                 TensorView gate_up, TensorView act, TensorView out);
+  // out[r] = sum over i of weights[r, i] * mlp of expert ids[r, i] on in[r], in ascending order of i. ids and weights
+  // as route() gives them; in, out: [rows, hidden], which do not overlap.
+  virtual void experts(Stream& stream, std::span<const ExpertWeights> weights_of, TensorView in, TensorView ids,
+                       TensorView weights, TensorView out) = 0;
+  // Most scratch memory that experts() takes for steps of up to `rows` rows.
+  virtual std::int64_t expert_scratch_bytes(std::int64_t rows, std::int64_t top_k, std::int64_t hidden,
+                                            std::int64_t width) const = 0;
 };
 
 // The CPU: threads >= 1 (see topology::inspect_machine). The instruction set is chosen here, at run time; isa "auto",

@@ -23,7 +23,7 @@ struct Batch {
 // The keys and values of one layer: [blocks, kv_heads, block_size, head_dim]. The order inside a block of one head is
 // the back end's own (the CPU keeps panels); a block moves only as a whole.
 struct KvLayer {
-  TensorView keys, values;  // F32, F16 or BF16
+  TensorView keys, values;  // F32, F16, BF16 or E4M3 (AttentionSpec has its scales)
 };
 
 }  // namespace octet::ops

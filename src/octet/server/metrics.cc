@@ -226,6 +226,18 @@ void add_own(Families& out, const engine::EngineStats& stats, const engine::Repl
               number(stats.rejected));
 }
 
+void add_experts(Families& out, const engine::ExpertLoads& loads) {
+  for (std::size_t expert = 0; expert < loads.rows.size(); ++expert) {
+    out.counter("octet:expert_rows_total", "Rows that an expert computed, over all layers", number(loads.rows[expert]),
+                {{"expert", std::to_string(expert)}});
+  }
+  for (const auto& [layer, imbalance] : loads.layers) {
+    out.gauge("octet:expert_imbalance",
+              "Rows of a layer's busiest expert over the mean of its experts, since the start", imbalance,
+              {{"layer", std::to_string(layer)}});
+  }
+}
+
 // What is there without a model, too.
 void add_server(Families& out, const Service& service) {
   constexpr const char* kHelp = "Requests refused at admission";
@@ -252,6 +264,7 @@ std::string metrics_text(const Service& service, bool engine_metrics) {
     add_histograms(out, stats);
     add_cache_config(out, *model->replica);
     add_own(out, stats, *model->replica);
+    add_experts(out, stats.experts);
   }
   add_server(out, service);
   return out.text();

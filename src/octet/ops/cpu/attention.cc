@@ -64,6 +64,8 @@ class Attention {
         paged_(spec, batch, group, cache),
         group_(spec.heads / spec.kv_heads),
         width_(round_up(spec.head_dim, kPanel)),
+        query_scale_(cache.keys.dtype == DType::kF8E4M3 ? spec.scale * spec.k_scale / kE4M3Unit : spec.scale),
+        value_scale_(cache.values.dtype == DType::kF8E4M3 ? spec.v_scale / kE4M3Unit : 1.0f),
         tile_rows_(std::max<std::int64_t>(1, kTileQueries / group_)) {}
 
   void run(CpuStream& stream);
@@ -119,8 +121,9 @@ class Attention {
   TensorView q_, out_;
   KvLayer cache_;
   PagedCache paged_;
-  std::int64_t group_;  // query heads per KV head
-  std::int64_t width_;  // head_dim in whole panels
+  std::int64_t group_;               // query heads per KV head
+  std::int64_t width_;               // head_dim in whole panels
+  float query_scale_, value_scale_;  // those of an FP8 cache's codes included
   std::int64_t tile_rows_;
 };
 
@@ -167,7 +170,7 @@ void Attention::load_queries(const RowTile& tile, std::int64_t kv_head, float* q
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     const float* from = q_.row<const float>(tile.first_row + r) + kv_head * group_ * spec_.head_dim;
     for (std::int64_t head = 0; head < group_; ++head) {
-      kernels_.scale(from + head * spec_.head_dim, spec_.scale, spec_.head_dim,
+      kernels_.scale(from + head * spec_.head_dim, query_scale_, spec_.head_dim,
                      queries + (r * group_ + head) * spec_.head_dim);
     }
   }
@@ -341,7 +344,7 @@ void Attention::write_out(const RowTile& tile, std::int64_t kv_head, std::int64_
                           const float* sums) const {
   const std::int64_t head = kv_head * group_ + query % group_;
   float* out = out_.row<float>(tile.first_row + query / group_) + head * spec_.head_dim;
-  kernels_.scale(sums, 1.0f / total.sum, spec_.head_dim, out);
+  kernels_.scale(sums, value_scale_ / total.sum, spec_.head_dim, out);
 }
 
 // A task is a tile and a KV head, with all its splits one after the other.

@@ -6,9 +6,12 @@
 #include "octet/base/check.h"
 #include "octet/ops/backend.h"
 #include "octet/ops/cpu/attention.h"
+#include "octet/ops/cpu/e4m3_panel.h"
+#include "octet/ops/cpu/experts.h"
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/linear.h"
 #include "octet/ops/cpu/packed_linear.h"
+#include "octet/ops/cpu/router.h"
 #include "octet/ops/cpu/stream.h"
 
 namespace octet::ops {
@@ -36,8 +39,11 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(threads_); }
   bool can_pack(DType type) const override { return is_float_type(type) || is_block_type(type); }
-  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs) const override {
-    return (outputs + kPanel - 1) / kPanel * panel_bytes(type, inputs);
+  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
+                            const WeightScale& scale) const override {
+    const std::int64_t panel =
+        type == DType::kF8E4M3 ? E4M3Layout(scale, outputs, inputs).panel_bytes() : panel_bytes(type, inputs);
+    return (outputs + kPanel - 1) / kPanel * panel;
   }
 
   std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) override {
@@ -99,6 +105,20 @@ class CpuBackend final : public Backend {
       std::memcpy(out.row<float>(row), in.row<const float>(from[row]),
                   static_cast<std::size_t>(out.dims[1]) * sizeof(float));
     });
+  }
+
+  void route(Stream& stream, const RouterSpec& spec, TensorView logits, TensorView ids, TensorView weights,
+             TensorView loads) override {
+    cpu::route(on_cpu(stream), spec, logits, ids, weights, loads);
+  }
+
+  void experts(Stream& stream, std::span<const ExpertWeights> weights_of, TensorView in, TensorView ids,
+               TensorView weights, TensorView out) override {
+    cpu::experts(on_cpu(stream), kernels_, weights_of, in, ids, weights, out);
+  }
+  std::int64_t expert_scratch_bytes(std::int64_t rows, std::int64_t top_k, std::int64_t hidden,
+                                    std::int64_t width) const override {
+    return cpu::expert_scratch_bytes(rows, top_k, hidden, width);
   }
 
   void sample(Stream& stream, TensorView logits, const SamplingBatch& batch) override {

@@ -18,7 +18,7 @@ struct Kernels {
   bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
 
   // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
-  // rows x count values, strides in values.
+  // narrow() also makes E4M3, which saturates at 448. rows x count values, strides in values.
   void (*widen)(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count,
                 float* out, std::int64_t out_stride);
   void (*narrow)(DType type, const float* in, std::int64_t count, std::byte* out);
@@ -29,10 +29,11 @@ struct Kernels {
   // acc[r][panel * 16 + lane] += in[r][k] * weight(panel, k, lane), k ascending, one multiply-add after the other.
   void (*multiply)(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
                    std::int64_t acc_stride);
-  // One row of `inputs` values; block b goes to out[b * out_stride].
-  void (*quantize)(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride);
-  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [inputs /
-  // 32][rows].
+  // One row of `inputs` values as integers of at most `limit` in size; block b goes to out[b * out_stride], the last
+  // one filled up with zeros.
+  void (*quantize)(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride);
+  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [blocks]
+  // [rows], within the type's limit.
   void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
                           std::int64_t rows, float* acc);
 

@@ -6,6 +6,7 @@
 #include "octet/ops/cpu/half.h"
 #include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/panel_record.h"
+#include "octet/tensor/convert.h"
 
 namespace octet::ops::cpu {
 namespace {
@@ -30,6 +31,10 @@ void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t
 }
 
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
+  if (type == DType::kF8E4M3) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = std::byte{f32_to_e4m3(in[i])};
+    return;
+  }
   if (type == DType::kF32) {
     std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(float));
     return;
@@ -56,8 +61,15 @@ void read_input(const FloatPanels& panels, int panel, std::int64_t k, float* out
   const std::byte* run = panels.runs[k / panels.run_inputs].at[panel];
   const std::int64_t input = k % panels.run_inputs;
   for (int lane = 0; lane < kPanel; ++lane) {
-    widen_run(panels.type, run + float_slot(panels.type, input, lane) * (panels.type == DType::kF32 ? 4 : 2), 1,
-              out + lane);
+    const std::byte* from = run + float_slot(panels.type, input, lane) * float_bytes(panels.type);
+    if (panels.type == DType::kF8E4M3) {
+      const auto code = static_cast<std::uint8_t>(*from);
+      // The bits of what is no number stand for 480 here, as they do where vectors widen them.
+      out[lane] =
+          kE4M3Unit * ((code & 0x7f) == 0x7f ? std::copysign(480.0f, code & 0x80 ? -1.0f : 1.0f) : e4m3_to_f32(code));
+    } else {
+      widen_run(panels.type, from, 1, out + lane);
+    }
   }
 }
 
@@ -76,13 +88,14 @@ void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride
   }
 }
 
-void quantize_block(const float* values, ActivationBlock& out) {
+void quantize_block(const float* values, int limit, ActivationBlock& out) {
   float highest = 0;
   for (int k = 0; k < kBlock; ++k) highest = std::fmax(highest, std::fabs(values[k]));
   // So small a block is zero; the reciprocal of its scale would overflow.
   const bool zero = !(highest > 1e-30f);
-  const float scale = zero ? 0.0f : highest / kActivationLimit;
-  const float inverse = zero ? 0.0f : kActivationLimit / highest;
+  const auto most = static_cast<float>(limit);
+  const float scale = zero ? 0.0f : highest / most;
+  const float inverse = zero ? 0.0f : most / highest;
   std::int32_t sums[2] = {};
   for (int k = 0; k < kBlock; ++k) {
     const auto quant = static_cast<std::int32_t>(std::lrintf(values[k] * inverse));
@@ -95,10 +108,15 @@ void quantize_block(const float* values, ActivationBlock& out) {
   out.scaled_sum = scale * static_cast<float>(sums[0] + sums[1]);
 }
 
-void quantize(const float* in, std::int64_t inputs, ActivationBlock* out, std::int64_t out_stride) {
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
-    quantize_block(in + block * kBlock, out[block * out_stride]);
+void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride) {
+  const std::int64_t whole = inputs / kBlock, rest = inputs % kBlock;
+  for (std::int64_t block = 0; block < whole; ++block) {
+    quantize_block(in + block * kBlock, limit, out[block * out_stride]);
   }
+  if (rest == 0) return;
+  float last[kBlock] = {};
+  std::memcpy(last, in + whole * kBlock, static_cast<std::size_t>(rest) * sizeof(float));
+  quantize_block(last, limit, out[whole * out_stride]);
 }
 
 // A record's codes and scales for all lanes.
@@ -140,7 +158,7 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
                      std::int64_t rows, float* acc) {
   const BlockPanel format = block_panel(type);
   std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block) {
+  for (std::int64_t block = 0; block < records_of(inputs); ++block) {
     const WideRecord weights(format, PanelRecord<const std::byte>(format, panel, block));
     for (std::int64_t row = 0; row < rows; ++row) {
       add_record(format, weights, in[block * rows + row], acc + row * kPanel);

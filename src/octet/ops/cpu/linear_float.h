@@ -24,6 +24,7 @@ struct Tile {
   // Adds inputs [k, k + kTaken), whose weights lie `offset` bytes into their runs.
   template <int kTaken>
   OCTET_PANEL_INLINE void add(std::int64_t offset, std::int64_t k) {
+    if constexpr (kType == DType::kF8E4M3) return add_bytes<kTaken>(offset, k);
     typename V::Floats weights[inputs_together(kType)][kPanels][kVectors<V>];
     for (int p = 0; p < kPanels; ++p) {
       __builtin_prefetch(next[p] + offset);
@@ -49,12 +50,28 @@ struct Tile {
     }
   }
 
+  template <int kTaken>
+  OCTET_PANEL_INLINE void add_bytes(std::int64_t offset, std::int64_t k) {
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(next[p] + offset);
+    for (int taken = 0; taken < kTaken; ++taken) {
+      typename V::Floats weights[kPanels][kVectors<V>];
+      for (int p = 0; p < kPanels; ++p) V::load_e4m3(at[p] + offset + taken * kPanel, weights[p]);
+      for (int r = 0; r < kRows; ++r) {
+        const typename V::Floats value = V::all(in[r * in_stride + k + taken]);
+        for (int p = 0; p < kPanels; ++p) {
+          for (int v = 0; v < kVectors<V>; ++v) sums[r][p][v] = V::fused(value, weights[p][v], sums[r][p][v]);
+        }
+      }
+    }
+  }
+
   OCTET_PANEL_INLINE void add_run(std::int64_t begin, std::int64_t end) {
-    constexpr int kTaken = inputs_together(kType);
-    constexpr std::int64_t kBytes = kTaken * kPanel * (kType == DType::kF32 ? 4 : 2);
+    // Memory comes in lines of 64 bytes, which four inputs of bytes fill.
+    constexpr int kTaken = kType == DType::kF8E4M3 ? 4 : inputs_together(kType);
+    constexpr std::int64_t kBytes = kTaken * kPanel * float_bytes(kType);
     std::int64_t k = begin, offset = 0;
     for (; k + kTaken <= end; k += kTaken, offset += kBytes) add<kTaken>(offset, k);
-    if (k < end) add<1>(offset, k);
+    for (; k < end; ++k, offset += kPanel * float_bytes(kType)) add<1>(offset, k);
   }
 
   OCTET_PANEL_INLINE void run(const FloatPanels& panels, int first_panel, float* acc, std::int64_t acc_stride) {
@@ -130,7 +147,8 @@ void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride
               std::int64_t acc_stride) {
   const auto run = panels.type == DType::kBF16  ? multiply_type<V, DType::kBF16>
                    : panels.type == DType::kF16 ? multiply_type<V, DType::kF16>
-                                                : multiply_type<V, DType::kF32>;
+                   : panels.type == DType::kF32 ? multiply_type<V, DType::kF32>
+                                                : multiply_type<V, DType::kF8E4M3>;
   run(panels, in, in_stride, rows, acc, acc_stride);
 }
 

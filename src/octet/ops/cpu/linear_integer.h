@@ -60,6 +60,35 @@ OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
   }
 }
 
+// A significand with its sign in the upper byte of a word, times a power of two, over 2^15: an E4M3 code in sixteenths,
+// as multiply-high rounds it. By sign and mantissa; by exponent, where that of subnormal numbers gives zero.
+inline constexpr CodeTable kE4M3Significands = {
+    {32, 36, 40, 44, 48, 52, 56, 60, 256 - 32, 256 - 36, 256 - 40, 256 - 44, 256 - 48, 256 - 52, 256 - 56, 256 - 60}};
+inline constexpr CodeTable kE4M3LowPowers = {{0, 1, 2, 4, 8, 16, 32, 64, 128}};
+inline constexpr CodeTable kE4M3HighPowers = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64}};
+
+// The codes of a record, pair after pair in ascending order.
+template <typename V, DType kType>
+struct Codes {
+  const Record& record;
+  typename V::Ints later[kVectors<V>];  // E4M3 is widened two pairs at a time
+
+  OCTET_PANEL_INLINE explicit Codes(const Record& weights) : record(weights) {}
+
+  template <int kPair, int kShift = 0>
+  OCTET_PANEL_INLINE typename V::Ints load(int v) {
+    if constexpr (kType != DType::kF8E4M3) {
+      return load_codes<V, kType, kPair, kShift>(record, v);
+    } else if constexpr (kPair % 2 == 1) {
+      return later[v];
+    } else {
+      typename V::Ints now;
+      V::widen_e4m3(record.codes, kPair / 2 * kVectors<V> + v, now, later[v]);
+      return now;
+    }
+  }
+};
+
 // Calls body.operator()<pair>() for every pair of a record, in order.
 template <int kPair = 0, typename Body>
 OCTET_PANEL_INLINE void for_pairs(Body& body) {
@@ -78,7 +107,12 @@ OCTET_PANEL_INLINE typename V::Floats load_factors(const Record& record, int row
 template <typename V, DType kType>
 OCTET_PANEL_INLINE typename V::Floats load_scale(const Record& record, int split, int v) {
   constexpr BlockPanel kFormat = block_panel(kType);
-  if constexpr (!kFormat.has_header()) {
+  if constexpr (kFormat.has_head()) {
+    const float* group = record.group_scales();
+    const bool one = record.head().scales_of_group == 1;
+    return V::product(V::load_floats(record.head().lanes + v * V::kLanes),
+                      one ? V::all(*group) : V::load_floats(group + v * V::kLanes));
+  } else if constexpr (!kFormat.has_header()) {
     return V::halves(record.scales, v);
   } else {
     typename V::Floats scale = V::halves(record.header, v);
@@ -132,15 +166,15 @@ struct DirectSums {
   static constexpr BlockPanel kFormat = block_panel(kType);
   // One row takes codes where they lie: one chain of sums for each place. More would wait for every sum where
   // multiply-add and sum are one instruction.
-  static constexpr bool kPlaces = kRows == 1;
+  static constexpr bool kPlaces = kRows == 1 && !kFormat.has_head();
   static constexpr int kChains = kPlaces ? 4 : V::kChains == 1 ? 1 : 4 / ((kRows + 1) / 2 * kFormat.splits());
-  const Record& record;
+  Codes<V, kType> weights;
   const ActivationBlock* in;  // [kRows]
   typename V::Ints sums[kRows][kVectors<V>][kFormat.splits()];
   typename V::Ints more[kChains][kRows][kVectors<V>][kFormat.splits()];  // chains after the first
 
-  OCTET_PANEL_INLINE DirectSums(const Record& weights, const ActivationBlock* activations)
-      : record(weights), in(activations) {
+  OCTET_PANEL_INLINE DirectSums(const Record& record, const ActivationBlock* activations)
+      : weights(record), in(activations) {
     for (int r = 0; r < kRows; ++r) {
       for (int split = 0; split < kFormat.splits(); ++split) {
         const int sum = kFormat.splits() == 2 ? in[r].sums[split] : in[r].sums[0] + in[r].sums[1];
@@ -157,7 +191,7 @@ struct DirectSums {
     constexpr int kSplit = kPair * kFormat.splits() / kPairs, kChain = kPair % kChains;
     typename V::Ints codes[kVectors<V>];
     constexpr int kShift = kPlaces ? kPlace<kType, kPair> : 0;
-    for (int v = 0; v < kVectors<V>; ++v) codes[v] = load_codes<V, kType, kPair, kShift>(record, v);
+    for (int v = 0; v < kVectors<V>; ++v) codes[v] = weights.template load<kPair, kShift>(v);
     for (int r = 0; r < kRows; ++r) {
       const typename V::Ints values = pair_of<V>(in[r], kPair);
       for (int v = 0; v < kVectors<V>; ++v) {
@@ -193,7 +227,7 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors<V>; ++v) totals[r][v] = V::all(0.0f);
   }
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += kRows) {
+  for (std::int64_t block = 0; block < records_of(inputs); ++block, in += kRows) {
     const Record record(kFormat, panel, block);
     if constexpr (V::kAhead > 0 && kRows == 1) {
       for (int line = 0; line < kFormat.record_bytes(); line += 64) __builtin_prefetch(record.codes + V::kAhead + line);
@@ -229,13 +263,13 @@ struct WideRecord {
 
 template <typename V, DType kType>
 struct Widen {
-  const Record& record;
+  Codes<V, kType> weights;
   WideRecord<V>& out;
 
   template <int kPair>
   OCTET_PANEL_INLINE void operator()() {
     for (int v = 0; v < kVectors<V>; ++v) {
-      const typename V::Ints codes = load_codes<V, kType, kPair>(record, v);
+      const typename V::Ints codes = weights.template load<kPair>(v);
       out.codes[kPair][v] = block_panel(kType).zero == 0 ? codes : V::less(codes, V::words(block_panel(kType).zero));
     }
   }
@@ -244,7 +278,7 @@ struct Widen {
 template <typename V, DType kType>
 OCTET_PANEL_INLINE void widen_record(const Record& record, WideRecord<V>& out) {
   constexpr BlockPanel kFormat = block_panel(kType);
-  Widen<V, kType> widen{record, out};
+  Widen<V, kType> widen{Codes<V, kType>(record), out};
   for_pairs(widen);
   for (int v = 0; v < kVectors<V>; ++v) {
     for (int split = 0; split < kFormat.splits(); ++split) {
@@ -302,7 +336,7 @@ void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBloc
   constexpr bool kMinimum = kFormat.has_minimum();
   for (std::int64_t i = 0; i < rows * kPanel; i += V::kLanes) V::store(acc + i, V::all(0.0f));
   WideRecord<V> weights;
-  for (std::int64_t block = 0; block < inputs / kBlock; ++block, in += rows) {
+  for (std::int64_t block = 0; block < records_of(inputs); ++block, in += rows) {
     widen_record<V, kType>(Record(kFormat, panel, block), weights);
     std::int64_t row = 0;
     for (; row + kTile <= rows; row += kTile) {
@@ -379,11 +413,22 @@ struct TypeKernels {
 };
 
 template <typename V, DType kType>
-constexpr TypeKernels kKernelsOf = {multiply_blocks<V, kType>, unpack<V, kType>};
+constexpr TypeKernels kernels_of_type() {
+  // What is widened for products of E4M3 is rounded; the exact values take another way.
+  if constexpr (block_panel(kType).has_head()) {
+    return {multiply_blocks<V, kType>, nullptr};
+  } else {
+    return {multiply_blocks<V, kType>, unpack<V, kType>};
+  }
+}
+template <typename V, DType kType>
+constexpr TypeKernels kKernelsOf = kernels_of_type<V, kType>();
 
 template <typename V>
 OCTET_PANEL_INLINE const TypeKernels& kernels_of(DType type) {
   switch (type) {
+    case DType::kF8E4M3:
+      return kKernelsOf<V, DType::kF8E4M3>;
     case DType::kQ4_0:
       return kKernelsOf<V, DType::kQ4_0>;
     case DType::kQ4_1:

@@ -37,10 +37,22 @@ struct Vector {
     return _mm512_srli_epi16(a, kBits);
   }
   static Ints look_up(const CodeTable& table, Ints codes) {
-    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table.values));
     // The high byte of a word asks for nothing and gets zero.
-    const Ints index = _mm512_or_si512(codes, words(0x8000));
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), index);
+    return of_table(table, _mm512_or_si512(codes, words(0x8000)));
+  }
+  // 64 bytes of an E4M3 panel: two pairs of inputs of all lanes as sixteenths, rounded.
+  static void widen_e4m3(const std::byte* from, int v, Ints& first, Ints& second) {
+    const Ints bytes = load(from, v), nibble = _mm512_set1_epi8(15);
+    const Ints significands = of_table(integer::kE4M3Significands, _mm512_and_si512(bytes, nibble));
+    const Ints exponents = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), nibble);
+    const Ints low = of_table(integer::kE4M3LowPowers, exponents), high = of_table(integer::kE4M3HighPowers, exponents);
+    const Ints zero = _mm512_setzero_si512();
+    first = _mm512_mulhrs_epi16(_mm512_unpacklo_epi8(zero, significands), _mm512_unpacklo_epi8(low, high));
+    second = _mm512_mulhrs_epi16(_mm512_unpackhi_epi8(zero, significands), _mm512_unpackhi_epi8(low, high));
+  }
+  static Ints of_table(const CodeTable& table, Ints indices) {
+    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table.values));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), indices);
   }
   // By 2^kBits, of 32-bit lanes.
   template <int kBits>

@@ -40,16 +40,21 @@ struct Vector {
   }
   template <int kBits>
   static Ints right(Ints a) {
-    if constexpr (kBits == 0) {
-      return a;  // an immediate shift to the right is one bit at least
-    } else {
-      return vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(a), kBits));
-    }
+    return vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(a), kBits));
   }
   static Ints look_up(const CodeTable& table, Ints codes) {
     // The high byte of a word asks for what is past the table and gets zero.
     const Ints index = vorrq_s32(codes, words(0x8000));
     return vreinterpretq_s32_u8(vqtbl1q_u8(vld1q_u8(table.values), vreinterpretq_u8_s32(index)));
+  }
+  // By 2^kBits, of 32-bit lanes.
+  template <int kBits>
+  static Ints divide(Ints a) {
+    if constexpr (kBits == 0) {
+      return a;  // an immediate shift to the right is one bit at least
+    } else {
+      return vshrq_n_s32(a, kBits);
+    }
   }
   static Ints low_words(Ints pairs) { return vmovl_s16(vget_low_s16(in_words(pairs))); }
   static Ints high_words(Ints pairs) { return vmovl_high_s16(in_words(pairs)); }

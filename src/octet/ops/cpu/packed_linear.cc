@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "octet/base/check.h"
+#include "octet/ops/cpu/e4m3_panel.h"
 #include "octet/ops/cpu/half.h"
 #include "octet/ops/cpu/panel_pack.h"
 #include "octet/ops/cpu/panel_record.h"
@@ -19,6 +20,21 @@ float widen_value(DType type, const void* values, std::int64_t i) {
   return type == DType::kF16 ? widen_f16(half) : widen_bf16(half);
 }
 
+// Whether the matrix fills panels, and its scales are what the interface says.
+bool is_sound(const LinearPart& part, std::int64_t inputs) {
+  const TensorView& weight = part.weight;
+  if (weight.rank != 2 || weight.dims[1] != inputs) return false;
+  if (weight.dtype != DType::kF8E4M3) {
+    return is_float_type(weight.dtype) || (is_block_type(weight.dtype) && inputs % kBlock == 0);
+  }
+  const WeightScale& scale = part.scale;
+  if (scale.values.data == nullptr) return true;
+  const auto blocks = [](std::int64_t count, std::int64_t block) { return (count + block - 1) / block; };
+  return is_float_type(scale.values.dtype) && scale.values.rank == 2 &&
+         scale.values.dims[0] == blocks(weight.dims[0], scale.block_outputs) &&
+         scale.values.dims[1] == blocks(inputs, scale.block_inputs) && has_e4m3_layout(scale, inputs);
+}
+
 }  // namespace
 
 PackedLinear::PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const LinearPart> parts,
@@ -28,8 +44,7 @@ PackedLinear::PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const
   std::int64_t bytes = 0;
   for (const LinearPart& part : parts) {
     const TensorView& weight = part.weight;
-    OCTET_CHECK(weight.rank == 2 && weight.dims[1] == inputs_);
-    OCTET_CHECK(is_float_type(weight.dtype) || (is_block_type(weight.dtype) && inputs_ % kBlock == 0));
+    OCTET_CHECK(is_sound(part, inputs_));
     Segment segment;
     segment.type = weight.dtype;
     segment.integer = is_block_type(weight.dtype) && activations == Activations::kDefault;
@@ -37,32 +52,43 @@ PackedLinear::PackedLinear(ThreadTeam& team, WeightArena& arena, std::span<const
     segment.outputs = weight.dims[0];
     segment.first_panel = panels_;
     segment.panels = (segment.outputs + kPanel - 1) / kPanel;
-    segment.panel_bytes = cpu::panel_bytes(segment.type, inputs_);
+    segment.panel_bytes = segment.type == DType::kF8E4M3
+                              ? E4M3Layout(part.scale, segment.outputs, inputs_).panel_bytes()
+                              : cpu::panel_bytes(segment.type, inputs_);
     outputs_ += segment.outputs;
     panels_ += segment.panels;
     bytes += segment.panels * segment.panel_bytes;
-    any_integer_ = any_integer_ || segment.integer;
+    if (segment.integer) quantizes_[activation_kind(segment.type)] = true;
     segments_.push_back(segment);
   }
   data_ = arena.allocate(bytes);
   std::byte* out = data_.get();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    Segment& segment = segments_[i];
-    const TensorView& weight = parts[i].weight;
-    segment.data = out;
-    const std::int64_t row_bytes = bytes_of(segment.type, weight.strides[0]);
-    team.parallel_for(segment.panels, kPanelsPerTask, [&](int, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t panel = begin; panel < end; ++panel) {
-        const std::int64_t row = panel * kPanel;
-        const StoredRows rows{weight.as<const std::byte>() + row * row_bytes, row_bytes,
-                              static_cast<int>(std::min<std::int64_t>(kPanel, segment.outputs - row))};
-        pack_panel(segment.type, rows, inputs_, out + panel * segment.panel_bytes);
-      }
-    });
-    out += segment.panels * segment.panel_bytes;
+    segments_[i].data = out;
+    pack_weights(team, parts[i], segments_[i], out);
+    out += segments_[i].panels * segments_[i].panel_bytes;
   }
   pack_bias(parts);
   bytes_ = bytes + static_cast<std::int64_t>(bias_.bytes());
+}
+
+void PackedLinear::pack_weights(ThreadTeam& team, const LinearPart& part, const Segment& segment,
+                                std::byte* out) const {
+  const std::int64_t row_bytes = bytes_of(segment.type, part.weight.strides[0]);
+  const E4M3Layout layout(part.scale, segment.outputs, inputs_);
+  team.parallel_for(segment.panels, kPanelsPerTask, [&](int, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t panel = begin; panel < end; ++panel) {
+      const std::int64_t row = panel * kPanel;
+      const StoredRows rows{part.weight.as<const std::byte>() + row * row_bytes, row_bytes,
+                            static_cast<int>(std::min<std::int64_t>(kPanel, segment.outputs - row))};
+      std::byte* to = out + panel * segment.panel_bytes;
+      if (segment.type == DType::kF8E4M3) {
+        pack_e4m3_panel(layout, part.scale, rows, row, to);
+      } else {
+        pack_panel(segment.type, rows, inputs_, to);
+      }
+    }
+  });
 }
 
 void PackedLinear::pack_bias(std::span<const LinearPart> parts) {
@@ -91,9 +117,9 @@ void PackedLinear::read_row(std::int64_t output, float* out) const {
     return;
   }
   const BlockPanel format = block_panel(type);
-  for (std::int64_t index = 0; index < inputs_ / kBlock; ++index) {
-    const PanelRecord<const std::byte> record(format, panel, index);
-    for (int k = 0; k < kBlock; ++k) out[index * kBlock + k] = panel_value(format, record, k, lane);
+  for (std::int64_t k = 0; k < inputs_; ++k) {
+    const PanelRecord<const std::byte> record(format, panel, k / kBlock);
+    out[k] = panel_value(format, record, static_cast<int>(k % kBlock), lane);
   }
 }
 

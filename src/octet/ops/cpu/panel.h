@@ -8,6 +8,10 @@
 //   8-bit   [16 pairs][16 lanes][2] bytes, signed
 //   4-bit   [4][16 lanes][2] 16-bit words: word q holds the codes of pairs 4q to 4q + 3, lowest first
 //   high bits of wider codes: [1 or 2][16 lanes][2] words, 1 or 2 bits of each of 16 or 8 pairs, lowest first
+//
+// E4M3: an E4M3Head, then records of codes alone, [8][4][2 pairs][4 lanes][2] bytes: of two pairs, four lanes after
+// four lanes. A byte has the exponent above, sign and mantissa below. Inputs past the last hold zeros.
+//
 // Lanes past the last output hold zeros.
 #pragma once
 #include <cstddef>
@@ -33,6 +37,7 @@ enum class PanelScales : std::uint8_t {
                        // minima
   kSuperSplit,         // signed bytes [2][16], one scale per 16 inputs; header: F16 [16]
   kSuperSplitMinimum,  // bytes [2][16] of scales, [2][16] of minima; header as kSuperMinimum
+  kPanelHead,          // E4M3Head before all records
 };
 
 // What codes of a table stand for, raised by kTableZero so that they are unsigned.
@@ -62,7 +67,10 @@ struct BlockPanel {
     return scales == PanelScales::kHalfMinimum || scales == PanelScales::kSuperMinimum ||
            scales == PanelScales::kSuperSplitMinimum;
   }
-  constexpr bool has_header() const { return scales != PanelScales::kHalf && scales != PanelScales::kHalfMinimum; }
+  constexpr bool has_head() const { return scales == PanelScales::kPanelHead; }
+  constexpr bool has_header() const {
+    return scales != PanelScales::kHalf && scales != PanelScales::kHalfMinimum && !has_head();
+  }
   // Scales of a lane in a record.
   constexpr int splits() const {
     return scales == PanelScales::kSuperSplit || scales == PanelScales::kSuperSplitMinimum ? 2 : 1;
@@ -70,6 +78,7 @@ struct BlockPanel {
   constexpr std::int64_t code_bytes() const { return kPanel * kBlock * low_bits / 8; }
   constexpr std::int64_t high_bytes() const { return kPanel * kBlock * high_bits / 8; }
   constexpr std::int64_t scale_bytes() const {
+    if (has_head()) return 0;
     return kPanel * (has_header() ? 1 : 2) * splits() * (has_minimum() ? 2 : 1);
   }
   constexpr std::int64_t record_bytes() const { return code_bytes() + high_bytes() + scale_bytes(); }
@@ -80,6 +89,8 @@ OCTET_PANEL_INLINE constexpr BlockPanel block_panel(DType type) {
   switch (type) {
     case DType::kQ8_0:
       return {.low_bits = 8};
+    case DType::kF8E4M3:
+      return {.low_bits = 8, .scales = PanelScales::kPanelHead};
     case DType::kQ4_0:
       return {.low_bits = 4, .zero = 8};
     case DType::kQ4_1:
@@ -117,6 +128,23 @@ OCTET_PANEL_INLINE constexpr bool is_float_type(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
 }
 
+// Records that so many inputs fill; of E4M3 the last may be partly filled.
+OCTET_PANEL_INLINE constexpr std::int64_t records_of(std::int64_t inputs) { return (inputs + kBlock - 1) / kBlock; }
+
+// What precedes the records of an E4M3 panel. A weight is code * lanes[lane] * scales[record >> group_shift], where the
+// last is one number for all lanes or one for each.
+struct E4M3Head {
+  float lanes[kPanel];
+  std::int32_t group_shift;
+  std::int32_t scales_of_group;  // 1 or 16
+  std::int32_t records_at;       // bytes from here to the first record
+  std::int32_t unused;
+
+  OCTET_PANEL_INLINE const float* scales(std::int64_t record) const {
+    return reinterpret_cast<const float*>(this + 1) + (record >> group_shift) * scales_of_group;
+  }
+};
+
 // Bytes from one record of a block type's panel to a later one: records of a header stand behind it.
 OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel, std::int64_t record) {
   const std::int64_t headers = panel.header_bytes() == 0 ? 0 : record / kHeaderRecords + 1;
@@ -125,13 +153,16 @@ OCTET_PANEL_INLINE constexpr std::int64_t record_offset(const BlockPanel& panel,
 
 // Inputs of a lane that lie side by side in a panel of a float type.
 OCTET_PANEL_INLINE constexpr int inputs_together(DType type) { return type == DType::kBF16 ? 2 : 1; }
+OCTET_PANEL_INLINE constexpr std::int64_t float_bytes(DType type) {
+  return type == DType::kF32 ? 4 : type == DType::kF8E4M3 ? 1 : 2;
+}
 // Where the value of (input, lane) lies in such a panel.
 OCTET_PANEL_INLINE constexpr std::int64_t float_slot(DType type, std::int64_t input, int lane) {
   const std::int64_t together = inputs_together(type);
   return (input / together * kPanel + lane) * together + input % together;
 }
 
-// Distance of panels, a multiple of 64.
+// Distance of panels, a multiple of 64; of E4M3 see e4m3_panel.h.
 OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t inputs) {
   const BlockPanel panel = block_panel(type);
   const std::int64_t records = inputs / kBlock;
@@ -142,8 +173,10 @@ OCTET_PANEL_INLINE constexpr std::int64_t panel_bytes(DType type, std::int64_t i
   return (bytes + 63) / 64 * 64;
 }
 
-// Panels of a float type side by side, as a kernel reads them: those of a linear layer, or keys or values of a cache. A
-// run is a stretch of inputs that lie together.
+// Panels of a float type side by side, as a kernel reads them: those of a linear layer, or keys or values of a cache,
+// which may be E4M3: plain codes, [inputs][16], that count as kE4M3Unit times their value. A run is a stretch of inputs
+// that lie together.
+constexpr float kE4M3Unit = 0x1p-8f;  // bits of E4M3 moved into F16
 struct FloatRun {
   static constexpr int kMost = 4;
   const std::byte* at[kMost];  // where each panel begins
@@ -169,11 +202,28 @@ struct PanelRecord {
       : codes(panel + record_offset(format, record)),
         high(codes + format.code_bytes()),
         scales(high + format.high_bytes()),
-        header(panel + record_offset(format, record / kHeaderRecords * kHeaderRecords) - format.header_bytes()) {}
+        header(panel + record_offset(format, record / kHeaderRecords * kHeaderRecords) - format.header_bytes()) {
+    if (!format.has_head()) return;
+    const auto* head = reinterpret_cast<const E4M3Head*>(panel);
+    codes += head->records_at;
+    scales =
+        panel + (reinterpret_cast<const std::byte*>(head->scales(record)) - reinterpret_cast<const std::byte*>(head));
+    header = panel;
+  }
+
+  // Of an E4M3 panel.
+  OCTET_PANEL_INLINE const E4M3Head& head() const { return *reinterpret_cast<const E4M3Head*>(header); }
+  OCTET_PANEL_INLINE const float* group_scales() const { return reinterpret_cast<const float*>(scales); }
 };
 
-// One row's 32 inputs, quantised to integers of at most kActivationLimit in size: value = scale * quant.
-constexpr int kActivationLimit = 32767;
+// Sizes that quantised activations may have: 32 products with codes of 8 bits, or with the 13 bits of an E4M3 code in
+// sixteenths (448 * 16), stay within 32 bits.
+constexpr int kActivationKinds = 2;
+constexpr int kActivationLimits[kActivationKinds] = {32767, 9362};
+OCTET_PANEL_INLINE constexpr int activation_kind(DType type) { return type == DType::kF8E4M3 ? 1 : 0; }
+static_assert(std::int64_t{kBlock} * 7168 * kActivationLimits[1] < std::int64_t{1} << 31);
+
+// One row's 32 inputs, quantised to integers within a limit: value = scale * quant.
 struct alignas(16) ActivationBlock {
   std::int16_t quants[kBlock];
   float scale;

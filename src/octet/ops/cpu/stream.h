@@ -5,6 +5,7 @@
 
 #include "octet/base/thread_team.h"
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/panel.h"
 #include "octet/ops/cpu/sampling.h"
 #include "octet/tensor/tensor.h"
 
@@ -34,6 +35,12 @@ class CpuStream final : public Stream {
   Scratch& activations() { return activations_; }  // quantised rows of a linear layer
   Scratch& tiles() { return tiles_; }              // what attention divides among threads
   Scratch& partials() { return partials_; }        // splits of attention that wait to be merged
+  // What experts() keeps of a pass over (row, expert) pairs.
+  struct ExpertScratch {
+    Scratch plan, inputs, acts;
+    Scratch quantized_inputs[kActivationKinds], quantized_acts[kActivationKinds];
+  };
+  ExpertScratch& experts() { return experts_; }
   // `count` floats for each member; member m's start at base + m * stride.
   struct PerMember {
     float* base;
@@ -49,6 +56,7 @@ class CpuStream final : public Stream {
   ThreadTeam team_;
   Sampler sampler_;
   Scratch activations_, tiles_, partials_, members_;
+  ExpertScratch experts_;
 };
 
 }  // namespace octet::ops::cpu
