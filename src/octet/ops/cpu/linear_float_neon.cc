@@ -21,6 +21,11 @@ struct FloatVector {
     first = vreinterpretq_f32_u32(vshlq_n_u32(words, 16));
     second = vreinterpretq_f32_u32(vandq_u32(words, vdupq_n_u32(0xffff0000u)));
   }
+  // Two inputs.
+  static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {
+    load_e4m3(from, first);
+    load_e4m3(from + kPanel, second);
+  }
   static void load_e4m3(const std::byte* from, Floats* values) {
     const int8x16_t bytes = vld1q_s8(reinterpret_cast<const std::int8_t*>(from));
     const int16x8_t words[2] = {vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)};
