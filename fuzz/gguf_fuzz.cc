@@ -32,7 +32,8 @@ void check_config(const GgufFile& file) {
   const auto config = read_gguf_config(file, lookup);
   if (!config) return;
   const bool sane = config->layers > 0 && config->heads > 0 && config->kv_heads > 0 && config->head_dim > 0 &&
-                    config->heads % config->kv_heads == 0 && config->vocab_size > 0 && config->rope.theta > 0;
+                    config->heads % config->kv_heads == 0 && config->vocab_size > 0 && config->rope.theta > 0 &&
+                    config->moe.top_k <= config->moe.experts;
   if (!sane) std::abort();
 }
 

@@ -1,6 +1,9 @@
 #include "apps/octet/load_flags.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "octet/base/json.h"
@@ -27,6 +30,13 @@ std::vector<Flag> file_flags(LoadFlags& f) {
        .target = &f.load_strategy,
        .help = "weights are mapped, read ahead and read once with each of these",
        .choices = "lazy,eager,prefetch"},
+      {.names = "--quantization -q",
+       .group = group,
+       .target = &f.quantization,
+       .help =
+           "format of the weights: confirms the checkpoint's (fp8, fbgemm_fp8, modelopt, compressed-tensors, gguf); "
+           "fp8, fp8_per_tensor and fp8_per_block make 8-bit floats of plain weights while they are read",
+       .fallback = "as the checkpoint tells"},
       {.names = "--ignore-patterns",
        .group = group,
        .target = &f.ignore_patterns,
@@ -85,8 +95,8 @@ std::vector<Flag> step_flags(LoadFlags& f) {
       {.names = "--kv-cache-dtype",
        .group = group,
        .target = &f.kv_cache_dtype,
-       .help = "type of the KV cache: auto, or bfloat16 or float16 where --dtype is the same; others are not in this "
-               "version",
+       .help = "type of the KV cache: auto (FP8 where the checkpoint declares it, else as --dtype), fp8 or fp8_e4m3, "
+               "bfloat16 or float16 where --dtype is the same; others are not in this version",
        .choices =
            "auto,bfloat16,float16,fp8,fp8_ds_mla,fp8_e4m3,fp8_e5m2,fp8_inc,fp8_per_token_head,int4_per_token_head,"
            "int8_per_token_head,nvfp4,nvfp4_4over6,nvfp4_ds_mla,turboquant_3bit_nc,turboquant_4bit_nc,"
@@ -148,6 +158,7 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
     replica.open.config_changes.overrides = *std::move(parsed);
   }
   replica.open.ignore_patterns = f.ignore_patterns;
+  if (f.quantization) replica.open.quantization = *f.quantization;
   replica.open.generation = f.generation_config;
   if (f.generation_overrides) {
     // Known before the model is opened, so that a slip of the pen is told at once.
@@ -156,10 +167,10 @@ Result<> apply_load_flags(const LoadFlags& f, octet::engine::ReplicaOptions& rep
     if (!parsed->is_object()) return fail(ErrorCode::kInvalid, "--override-generation-config: expected a JSON object");
     replica.open.generation_overrides = *f.generation_overrides;
   }
-  if (f.kv_cache_dtype != "auto" && f.kv_cache_dtype != "bfloat16" && f.kv_cache_dtype != "float16") {
-    return fail(ErrorCode::kUnsupported,
-                "--kv-cache-dtype {}: not built into this version: a KV cache of another type than the activations",
-                f.kv_cache_dtype);
+  constexpr std::array kCacheTypes = {"auto", "bfloat16", "float16", "fp8", "fp8_e4m3"};
+  if (std::ranges::find(kCacheTypes, f.kv_cache_dtype) == kCacheTypes.end()) {
+    return fail(ErrorCode::kUnsupported, "--kv-cache-dtype {}: not built into this version; supported are {}",
+                f.kv_cache_dtype, fmt::join(kCacheTypes, ", "));
   }
   replica.kv_cache_dtype = f.kv_cache_dtype;
   replica.kv_blocks = f.blocks;

@@ -12,7 +12,7 @@
 struct LoadFlags {
   std::string load_format = "auto", generation_config = "auto", tokenizer_mode = "auto", kv_cache_dtype = "auto";
   std::optional<std::string> hf_config_path, hf_overrides, generation_overrides, load_strategy, code_revision,
-      tokenizer_revision;
+      tokenizer_revision, quantization;
   std::vector<std::string> ignore_patterns = {"original/**/*"};
   std::optional<std::int64_t> blocks, scheduled_tokens, active_seqs;
   std::int64_t long_prefill_threshold = 0;

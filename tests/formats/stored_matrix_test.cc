@@ -206,7 +206,7 @@ TEST_F(StoredMatrixTest, ExpertsBeyondTheCountAndBelowItAreNamed) {
   EXPECT_THAT(
       counted(
           {expert(0, 0), expert(0, 1), {"model.layers.0.mlp.gate.weight", "BF16", {3, 200}, std::string(1200, '\0')}}),
-      HasSubstr("num_experts is 2, but weight model.layers.0.mlp.gate.weight has shape [3, 200]"));
+      HasSubstr("weight model.layers.0.mlp.gate.weight has shape [3, 200], expected [2, 200]: num_experts is 2"));
 }
 
 std::vector<float> decoded(const StoredTensor& tensor) {

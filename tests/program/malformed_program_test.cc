@@ -34,9 +34,9 @@ class MalformedServe : public ::testing::Test {
   static inline std::unique_ptr<TempFolder> folder_;
 };
 
-TEST_F(MalformedServe, Safetensors) { check("safetensors", "control-safetensors", 63); }
+TEST_F(MalformedServe, Safetensors) { check("safetensors", "control-safetensors", 68); }
 TEST_F(MalformedServe, Index) { check("index", "control-sharded", 19); }
-TEST_F(MalformedServe, Config) { check("config", "control-safetensors", 42); }
+TEST_F(MalformedServe, Config) { check("config", "control-safetensors", 44); }
 TEST_F(MalformedServe, Tokenizer) { check("tokenizer", "control-safetensors", 30); }
 TEST_F(MalformedServe, Gguf) { check("gguf", "control-gguf.gguf", 81); }
 

@@ -141,13 +141,41 @@ TEST_F(Start, IgnorePatternsLeaveWeightsOut) {
               HasSubstr("model.safetensors, which --ignore-patterns leaves out"));
 }
 
-TEST_F(Start, KvCacheDtypeIsThatOfTheActivations) {
+TEST_F(Start, KvCacheDtypeIsThatOfTheActivationsOrFp8) {
   EXPECT_GT(output_tokens({"--max-model-len", "64", "--kv-cache-dtype", "auto"}), 0);
   EXPECT_GT(output_tokens({"--max-model-len", "64", "--dtype", "bfloat16", "--kv-cache-dtype", "bfloat16"}), 0);
   EXPECT_THAT(refusal({"--dtype", "bfloat16", "--kv-cache-dtype", "float16"}, 1),
               AllOf(HasSubstr("--kv-cache-dtype float16"), HasSubstr("BF16")));
-  EXPECT_THAT(refusal({"--kv-cache-dtype", "fp8"}, 2), HasSubstr("--kv-cache-dtype fp8: not built into this version"));
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--kv-cache-dtype", "fp8"}), 0);
+  EXPECT_GT(output_tokens({"--max-model-len", "64", "--kv-cache-dtype", "fp8_e4m3"}), 0);
+  EXPECT_THAT(refusal({"--kv-cache-dtype", "fp8_e5m2"}, 2),
+              HasSubstr("--kv-cache-dtype fp8_e5m2: not built into this version; supported are auto, bfloat16"));
   EXPECT_THAT(refusal({"--kv-cache-dtype", "fp7"}, 2), HasSubstr("--kv-cache-dtype: must be one of auto, bfloat16"));
+}
+
+TEST_F(Start, QuantizationIsMadeWhileLoading) {
+  for (const char* method : {"fp8", "fp8_per_tensor", "fp8_per_block"}) {
+    EXPECT_GT(output_tokens({"--max-model-len", "64", "--quantization", method}), 0) << method;
+  }
+  EXPECT_THAT(refusal({"-q", "awq"}, 1), AllOf(HasSubstr("--quantization awq: "), HasSubstr("fp8_per_block")));
+}
+
+// The layers, heads and formats of Qwen3-235B-A22B-Instruct-2507-FP8 scaled down, with noise for weights.
+TEST_F(Start, ADeploymentsFormats) {
+  const auto json = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return parse_json(std::string(std::istreambuf_iterator<char>(file), {})).value();
+  };
+  Json config = json(std::filesystem::path(OCTET_TEST_DATA) / "models/qwen3_moe-fp8-block/config.json");
+  const Json own = json(model_ + "/config.json");
+  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id"}) config[key] = own.value(key, Json());
+  std::filesystem::remove(model_ + "/model.safetensors");
+  std::ofstream(model_ + "/config.json") << dump_json(config);
+  EXPECT_GT(output_tokens({"--load-format", "dummy", "--max-model-len", "64", "--quantization", "fp8",
+                           "--kv-cache-dtype", "fp8"}),
+            0);
+  EXPECT_THAT(refusal({"--load-format", "dummy", "--quantization", "modelopt"}, 1),
+              AllOf(HasSubstr("--quantization modelopt: "), HasSubstr("is quantized with fp8")));
 }
 
 TEST_F(Start, FormatsOfModels) {

@@ -54,12 +54,12 @@ GoldenModel guarded(const std::filesystem::path& path, Read read) {
 
 }  // namespace
 
-GoldenModel read_golden_folder(const std::filesystem::path& folder) {
+GoldenModel read_golden_folder(const std::filesystem::path& folder, const std::string& computation) {
   return guarded(folder, [&] {
     const Json golden = read_json(folder / "golden.json");
     const formats::SafetensorsFile logits = open_logits(folder / "golden.logits");
     GoldenModel model;
-    const Json& reference = golden.at("references").at("main").at("runs");
+    const Json& reference = golden.at("references").at(computation).at("runs");
     for (std::size_t i = 0; i < golden.at("prompts").size(); ++i) {
       const Json& prompt = golden["prompts"][i];
       GoldenRun& run = model.runs.emplace_back();
@@ -67,8 +67,8 @@ GoldenModel read_golden_folder(const std::filesystem::path& folder) {
       prompt.at("logit_positions").get_to(run.logit_positions);
       reference.at(i).at("continuation").get_to(run.continuation);
       reference.at(i).at("margins").get_to(run.margins);
-      run.prompt_logits = read_matrix(logits, fmt::format("main.logits.{}", i));
-      run.continuation_logits = read_matrix(logits, fmt::format("main.step_logits.{}", i));
+      run.prompt_logits = read_matrix(logits, fmt::format("{}.logits.{}", computation, i));
+      run.continuation_logits = read_matrix(logits, fmt::format("{}.step_logits.{}", computation, i));
     }
     return model;
   });

@@ -23,8 +23,8 @@ struct GoldenModel {
   double peer_max_difference = 0;  // GGUF: llama.cpp against the reference, largest over logits of this very file
 };
 
-// tests/golden/models/NAME, the reference `main`. Fails the running test when it cannot be read.
-GoldenModel read_golden_folder(const std::filesystem::path& folder);
+// tests/golden/models/NAME, one of its references. Fails the running test when it cannot be read.
+GoldenModel read_golden_folder(const std::filesystem::path& folder, const std::string& computation = "main");
 // tests/golden/gguf/NAME.gguf's neighbours.
 GoldenModel read_golden_gguf(const std::filesystem::path& gguf);
 

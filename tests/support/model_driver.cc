@@ -43,7 +43,7 @@ Result<std::unique_ptr<ModelDriver>> ModelDriver::open(const std::filesystem::pa
 }
 
 Result<> ModelDriver::load(const std::filesystem::path& path, std::unique_ptr<comm::Group> group) {
-  OCTET_TRY(checkpoint_, formats::Checkpoint::open(path));
+  OCTET_TRY(checkpoint_, formats::Checkpoint::open(path, options_.open));
   if (options_.wrap_checkpoint) checkpoint_ = options_.wrap_checkpoint(std::move(checkpoint_));
   backend_ = ops::make_cpu_backend(options_.threads, options_.isa);
   OCTET_CHECK(backend_ != nullptr);
@@ -51,6 +51,7 @@ Result<> ModelDriver::load(const std::filesystem::path& path, std::unique_ptr<co
   stream_ = backend_->create_stream();
   group_ = group != nullptr ? std::move(group) : comm::make_solo_group();
   const models::LoadOptions load{.dtype = options_.dtype,
+                                 .cache_dtype = options_.cache_dtype,
                                  .max_rows = options_.max_rows,
                                  .max_logits_rows = options_.max_rows,
                                  .max_positions = options_.max_context,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@
 namespace octet::testing {
 
 struct DriverOptions {
-  DType dtype = DType::kF32;  // of LoadOptions: F32 is exact
+  DType dtype = DType::kF32;         // of LoadOptions: F32 is exact
+  std::optional<DType> cache_dtype;  // of LoadOptions
+  formats::OpenOptions open;
   std::string isa = "auto";
   int threads = 1;
   std::int32_t block_size = 16;

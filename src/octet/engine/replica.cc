@@ -31,13 +31,14 @@ Result<DType> compute_type(const std::string& name, DType stored) {
   return fail(ErrorCode::kInvalid, "--dtype {}: auto, float32, bfloat16 or float16", name);
 }
 
-Result<> check_cache_type(const std::string& name, DType computed) {
-  if (name == "auto") return {};
+Result<DType> cache_type(const std::string& name, DType computed, const formats::QuantizationConfig& quantization) {
+  if (name == "auto") return quantization.kv_cache_fp8 ? DType::kF8E4M3 : computed;
+  if (name == "fp8" || name == "fp8_e4m3") return DType::kF8E4M3;
   OCTET_TRY(const DType asked, compute_type(name, computed));
-  if (asked == computed) return {};
+  if (asked == computed) return computed;
   return fail(ErrorCode::kUnsupported,
-              "--kv-cache-dtype {}: the KV cache has the type of the activations, which is {} (--dtype)", name,
-              dtype_info(computed).name);
+              "--kv-cache-dtype {}: the KV cache is FP8 or has the type of the activations, which is {} (--dtype)",
+              name, dtype_info(computed).name);
 }
 
 Result<std::unique_ptr<text::Tokenizer>> find_tokenizer(const ReplicaOptions& options,
@@ -176,7 +177,7 @@ Result<> Loader::plan() {
   max_rows_ = options_.max_num_batched_tokens.value_or(std::max(kMostStepRows, options_.max_num_seqs));
   OCTET_TRY(load_.dtype, compute_type(options_.dtype, replica_->config.dtype));
   replica_->dtype = dtype_info(load_.dtype).name;
-  OCTET_TRY_VOID(check_cache_type(options_.kv_cache_dtype, load_.dtype));
+  OCTET_TRY(load_.cache_dtype, cache_type(options_.kv_cache_dtype, load_.dtype, replica_->config.quantization));
   load_.max_rows = max_rows_;
   load_.max_logits_rows = logits_rows(executor_config());
   load_.block_size = options_.block_size;

@@ -24,7 +24,7 @@ struct ReplicaOptions {
   std::optional<std::string> chat_template;        // Jinja source; else the model's own
   formats::OpenOptions open;                       // how the model's files are read
   std::string dtype = "auto";                      // auto, float32, bfloat16, float16
-  std::string kv_cache_dtype = "auto";             // auto, or what dtype comes to: the cache has no other type
+  std::string kv_cache_dtype = "auto";             // auto (as the checkpoint declares), fp8, or what dtype comes to
   int threads = 0;                                 // 0: what the process may use
   std::optional<std::int64_t> kv_cache_bytes;      // else a share of the free memory
   double memory_share = 0.5;                       // of the memory free under the cgroup's limit: model and KV pool

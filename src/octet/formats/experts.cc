@@ -16,8 +16,9 @@ Result<> check_layer(const Checkpoint& checkpoint, const ExpertLayout& layout, s
   const std::string router = router_module(layout, layer) + ".weight";
   const StoredTensor* gate = checkpoint.find(router);
   if (gate != nullptr && gate->shape.size() == 2 && gate->shape[0] != count) {
-    return fail(ErrorCode::kInvalid, "{}: {} is {}, but weight {} has shape {}, a row per expert", checkpoint.where(),
-                layout.count_key, count, checkpoint.source_name(router), shape_text(gate->shape));
+    return fail(ErrorCode::kInvalid, "{}: weight {} has shape {}, expected [{}, {}]: {} is {}", checkpoint.where(),
+                checkpoint.source_name(router), shape_text(gate->shape), count, checkpoint.config().hidden_size,
+                layout.count_key, count);
   }
   if (checkpoint.find(weight(count)) != nullptr) {
     return fail(ErrorCode::kInvalid, "{}: {} is {}, but there is {}", checkpoint.where(), layout.count_key, count,

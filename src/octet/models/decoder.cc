@@ -11,8 +11,19 @@ void close_block(Pass& pass, const Tensor& next_norm) {
                              pass.now.normed);
 }
 
-ops::QkvSpec qkv_spec(const Pass& pass, const AttentionWeights& weights) {
+ops::AttentionSpec attention_spec(const Pass& pass, std::size_t layer) {
+  ops::AttentionSpec spec = pass.qkv_spec.attention;
+  if (!pass.windows.empty()) spec.window = pass.windows[layer];
+  if (!pass.kv_scales.empty()) {
+    spec.k_scale = pass.kv_scales[layer].k;
+    spec.v_scale = pass.kv_scales[layer].v;
+  }
+  return spec;
+}
+
+ops::QkvSpec qkv_spec(const Pass& pass, std::size_t layer, const AttentionWeights& weights) {
   ops::QkvSpec spec = pass.qkv_spec;
+  spec.attention = attention_spec(pass, layer);
   spec.q_norm = weights.q_norm.view();
   spec.k_norm = weights.k_norm.view();
   spec.norm_epsilon = pass.epsilon;
@@ -20,14 +31,13 @@ ops::QkvSpec qkv_spec(const Pass& pass, const AttentionWeights& weights) {
 }
 
 // Projects the rows and writes their keys and values into the cache.
-void project_qkv(Pass& pass, const AttentionWeights& weights, const ops::KvLayer& cache) {
-  pass.backend.qkv_rope_write(pass.stream, *weights.qkv, qkv_spec(pass, weights), pass.now.normed, pass.batch(), 0,
-                              cache, pass.now.qkv);
+void project_qkv(Pass& pass, std::size_t layer, const AttentionWeights& weights) {
+  pass.backend.qkv_rope_write(pass.stream, *weights.qkv, qkv_spec(pass, layer, weights), pass.now.normed, pass.batch(),
+                              0, pass.input.caches[0][layer], pass.now.qkv);
 }
 
 void attend(Pass& pass, std::size_t layer) {
-  ops::AttentionSpec spec = pass.qkv_spec.attention;
-  if (!pass.windows.empty()) spec.window = pass.windows[layer];
+  const ops::AttentionSpec spec = attention_spec(pass, layer);
   TensorView q = make_view(pass.now.qkv.data, DType::kF32, {pass.now.qkv.dims[0], spec.heads, spec.head_dim});
   q.strides[0] = pass.now.qkv.strides[0];
   pass.backend.attention(pass.stream, spec, q, pass.batch(), 0, pass.input.caches[0][layer], pass.now.attended);
@@ -76,8 +86,7 @@ bool decoder_forward(Pass& pass, const DecoderWeights& weights) {
     if (pass.input.interrupted()) return false;
     const LayerWeights& layer = weights.layers[i];
     const bool last = i + 1 == weights.layers.size();
-    const ops::KvLayer& cache = pass.input.caches[0][i];
-    project_qkv(pass, layer.attention, cache);
+    project_qkv(pass, i, layer.attention);
     if (last && logits_rows == 0) return true;  // inside a prefill only the cache is wanted
     attend(pass, i);
     if (last) narrow(pass);

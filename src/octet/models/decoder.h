@@ -5,6 +5,7 @@
 #include <span>
 
 #include "octet/comm/group.h"
+#include "octet/formats/kv_scales.h"
 #include "octet/models/decoder_weights.h"
 #include "octet/models/model.h"
 #include "octet/models/workspace.h"
@@ -19,10 +20,11 @@ struct Pass {
   comm::Group& group;
   const ForwardInput& input;
   const Workspace& workspace;
-  ops::QkvSpec qkv_spec;                  // all but a layer's norms
-  ops::RouterSpec router_spec;            // all but a layer's bias
-  TensorView expert_loads;                // [layers, experts], as Model has them
-  std::span<const std::int32_t> windows;  // per layer, as in ModelConfig
+  ops::QkvSpec qkv_spec;                        // all but a layer's norms
+  ops::RouterSpec router_spec;                  // all but a layer's bias
+  TensorView expert_loads;                      // [layers, experts], as Model has them
+  std::span<const std::int32_t> windows;        // per layer, as in ModelConfig
+  std::span<const formats::KvScale> kv_scales;  // per layer, of an FP8 cache; else empty
   float epsilon = 0;
   Buffers now;
 

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "octet/base/check.h"
+#include "octet/formats/experts.h"
+#include "octet/formats/kv_scales.h"
 #include "octet/models/decoder.h"
 #include "octet/models/dimensions.h"
 #include "octet/models/registry.h"
@@ -47,17 +49,24 @@ Result<Blueprint> draw(const Checkpoint& checkpoint, const ops::Backend& backend
   auto dimensions = shard_dimensions(config, group.rank(), group.size());
   if (!dimensions) return within(checkpoint.path().string(), std::move(dimensions).error());
   OCTET_TRY_VOID(check_layer_count(checkpoint));
+  OCTET_TRY_VOID(formats::check_expert_count(checkpoint));
   WeightPlan plan(group.rank(), group.size());
   std::unique_ptr<Network> network = architecture->declare(config, plan);
   OCTET_TRY_VOID(plan.check(checkpoint, backend));
   return Blueprint{*dimensions, std::move(network), std::move(plan)};
 }
 
-CacheGroup cache_group(const ModelConfig& config, const Dimensions& dimensions, DType dtype) {
+CacheGroup cache_group(const ModelConfig& config, const Dimensions& dimensions, const LoadOptions& options) {
   return {.layers = static_cast<std::int32_t>(config.layers),
           .kv_heads = static_cast<std::int32_t>(dimensions.kv_heads),
           .head_dim = static_cast<std::int32_t>(dimensions.head_dim),
-          .dtype = dtype};
+          .dtype = options.cache_dtype.value_or(options.dtype)};
+}
+
+// Empty where the cache has no scales.
+Result<std::vector<formats::KvScale>> kv_scales(const Checkpoint& checkpoint, const LoadOptions& options) {
+  if (options.cache_dtype != DType::kF8E4M3) return std::vector<formats::KvScale>{};
+  return formats::read_kv_scales(checkpoint);
 }
 
 ops::RouterSpec router_spec(const formats::MoeConfig& moe) {
@@ -80,6 +89,8 @@ std::int64_t step_bytes(const Dimensions& own, const ops::Backend& backend, std:
 
 void check_options(const LoadOptions& options) {
   OCTET_CHECK(options.dtype == DType::kF32 || options.dtype == DType::kF16 || options.dtype == DType::kBF16);
+  const DType cache = options.cache_dtype.value_or(options.dtype);
+  OCTET_CHECK(cache == options.dtype || cache == DType::kF8E4M3);
   OCTET_CHECK(options.max_rows > 0 && options.max_positions > 0 && options.block_size > 0);
   OCTET_CHECK(options.max_logits_rows >= 0);
 }
@@ -88,11 +99,12 @@ class LoadedModel final : public Model {
  public:
   // weight_bytes: what the blueprint's weights, which have been loaded, take.
   LoadedModel(const Checkpoint& checkpoint, Blueprint blueprint, std::int64_t weight_bytes, ops::Backend& backend,
-              comm::Group& group, const LoadOptions& options)
+              comm::Group& group, std::vector<formats::KvScale> kv_scales, const LoadOptions& options)
       : config_(checkpoint.config()),
         backend_(backend),
         group_(group),
-        cache_group_(cache_group(config_, blueprint.dimensions, options.dtype)),
+        kv_scales_(std::move(kv_scales)),
+        cache_group_(cache_group(config_, blueprint.dimensions, options)),
         max_logits_rows_(options.max_logits_rows),
         weight_bytes_(weight_bytes),
         network_(std::move(blueprint.network)),
@@ -130,6 +142,7 @@ class LoadedModel final : public Model {
               .router_spec = router_spec_,
               .expert_loads = expert_loads_.view(),
               .windows = config_.windows,
+              .kv_scales = kv_scales_,
               .epsilon = static_cast<float>(config_.norm_epsilon),
               .now = workspace_.buffers(rows)};
     return network_->forward(pass);
@@ -139,6 +152,7 @@ class LoadedModel final : public Model {
   ModelConfig config_;
   ops::Backend& backend_;
   comm::Group& group_;
+  std::vector<formats::KvScale> kv_scales_;
   CacheGroup cache_group_;
   std::int64_t max_logits_rows_;
   std::int64_t weight_bytes_;
@@ -161,7 +175,7 @@ Result<ModelNeeds> plan_model(const Checkpoint& checkpoint, const ops::Backend& 
                    .workspace_bytes = step_bytes(blueprint.dimensions, backend, options.max_rows),
                    .table_bytes = bytes_of(DType::kF32, options.max_positions * config.rotary_dim),
                    .cache_groups = {}};
-  needs.cache_groups.push_back(cache_group(config, blueprint.dimensions, options.dtype));
+  needs.cache_groups.push_back(cache_group(config, blueprint.dimensions, options));
   return needs;
 }
 
@@ -169,12 +183,14 @@ Result<std::unique_ptr<Model>> load_model(const Checkpoint& checkpoint, ops::Bac
                                           comm::Group& group, const LoadOptions& options) {
   check_options(options);
   OCTET_TRY(Blueprint blueprint, draw(checkpoint, backend, group));
+  OCTET_TRY(std::vector<formats::KvScale> scales, kv_scales(checkpoint, options));
   const std::int64_t bytes = blueprint.plan.bytes(checkpoint, backend);
   const auto activations = options.dtype == DType::kF32 ? ops::Activations::kFloat32 : ops::Activations::kDefault;
   try {
     OCTET_TRY(const std::int64_t loaded,
               blueprint.plan.load(checkpoint, backend, stream, activations, options.progress));
-    return std::make_unique<LoadedModel>(checkpoint, std::move(blueprint), loaded, backend, group, options);
+    return std::make_unique<LoadedModel>(checkpoint, std::move(blueprint), loaded, backend, group, std::move(scales),
+                                         options);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kExhausted, "{}: no memory for {} MiB of weights", checkpoint.path().string(), bytes >> 20);
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,9 @@ class Model {
 };
 
 struct LoadOptions {
-  DType dtype = DType::kBF16;  // F32: exact activations and an F32 cache; else a cache of this type
-  std::int64_t max_rows = 0;   // most rows of a step: sizes the workspace
+  DType dtype = DType::kBF16;        // F32: exact activations; and the cache's type, unless that is told apart
+  std::optional<DType> cache_dtype;  // F8E4M3: with the checkpoint's scales
+  std::int64_t max_rows = 0;         // most rows of a step: sizes the workspace
   std::int64_t max_logits_rows = 0;
   std::int64_t max_positions = 0;  // sizes the rotary tables
   std::int32_t block_size = 16;

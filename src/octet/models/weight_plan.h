@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "octet/base/error.h"
+#include "octet/formats/stored_matrix.h"
 #include "octet/models/shard.h"
 #include "octet/ops/backend.h"
 #include "octet/tensor/tensor.h"
@@ -40,13 +41,15 @@ class WeightPlan {
   // A vector of `size` values, widened to F32; every rank holds it.
   void vector(Tensor& into, std::string name, std::int64_t size);
 
-  // Every weight exists, has its shape and a type that can be computed with, and divides over the ranks. Errors name
-  // the file and the tensors.
-  Result<> check(const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
+  // Every weight exists, has its shape, a type that can be computed with and the scales of that type, and divides over
+  // the ranks. Errors name the file and the tensors.
+  Result<> check(const formats::Checkpoint& checkpoint, const ops::Backend& backend);
   // Device memory of this rank's share. After check().
   std::int64_t bytes(const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
   // Reads in the file's order, ahead of the packing, and gives pages back as they are packed. After check().
-  // Returns the bytes that the weights now take on the device; a read that fails is an error that names the file.
+  // Matrices that the configuration quantises while loading become FP8 one by one. Returns the bytes that the weights
+  // now take on the device. A read that fails is an error that names the file; scales, or weights to be quantised, that
+  // are not finite are one that names the tensor.
   Result<std::int64_t> load(const formats::Checkpoint& checkpoint, ops::Backend& backend, ops::Stream& stream,
                             ops::Activations activations, const Progress& progress) const;
 
@@ -54,15 +57,22 @@ class WeightPlan {
   struct Entry {
     std::unique_ptr<ops::Linear>* linear = nullptr;  // one of the two
     Tensor* vector = nullptr;
-    std::vector<MatrixSpec> parts;  // of a vector: one, [size, 1], its full name
+    std::vector<MatrixSpec> parts;             // of a vector: one, [size, 1], its full name
+    std::vector<formats::StoredMatrix> found;  // per part, once check() has seen them
     ops::Activations activations = ops::Activations::kDefault;
   };
+  struct Quantized;  // a matrix while it becomes FP8
+
   static std::vector<const formats::StoredTensor*> tensors(const Entry& entry, const formats::Checkpoint& checkpoint);
-  // Where a part of a matrix lies in the file, and which of it is this rank's.
-  Result<ops::LinearPart> part(const MatrixSpec& spec, const formats::Checkpoint& checkpoint) const;
+  // This rank's share of a matrix that lies in memory.
+  Result<ops::LinearPart> cut(const MatrixSpec& spec, const ops::LinearPart& whole,
+                              const formats::Checkpoint& checkpoint) const;
+  // This rank's share as it will be packed; of a matrix yet to be quantised the data mean nothing.
+  Result<ops::LinearPart> planned_part(const Entry& entry, std::size_t index,
+                                       const formats::Checkpoint& checkpoint) const;
   Result<> check_entry(const Entry& entry, const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
-  std::int64_t pack(const Entry& entry, const formats::Checkpoint& checkpoint, ops::Backend& backend,
-                    ops::Stream& stream, ops::Activations activations) const;
+  Result<std::int64_t> pack(const Entry& entry, const formats::Checkpoint& checkpoint, ops::Backend& backend,
+                            ops::Stream& stream, ops::Activations activations) const;
 
   int rank_, ranks_;
   std::vector<Entry> entries_;
