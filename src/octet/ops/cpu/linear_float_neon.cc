@@ -21,6 +21,11 @@ struct FloatVector {
     first = vreinterpretq_f32_u32(vshlq_n_u32(words, 16));
     second = vreinterpretq_f32_u32(vandq_u32(words, vdupq_n_u32(0xffff0000u)));
   }
+  // Two inputs.
+  static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {
+    load_e4m3(from, first);
+    load_e4m3(from + kPanel, second);
+  }
   static void load_e4m3(const std::byte* from, Floats* values) {
     const auto* codes = reinterpret_cast<const std::int8_t*>(from);
     for (int i = 0; i < 2; ++i, values += 2) {
