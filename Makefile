@@ -17,12 +17,12 @@ help:
 	  'Octet serves large language models over the OpenAI API.' '' \
 	  '  make serve               build, fetch a small default model, serve it on $(HOST):$(PORT)' \
 	  '  make serve MODEL=DIR     serve a Hugging Face folder or a GGUF file; PORT=8080, ARGS="--max-model-len 4k"' \
-	  '  make test                build and run every test of the Release build' '' \
+	  '  make test                build and run every test of the Release build; compile the kernels for arm64' '' \
 	  '  make build               the program (build/octet), the tests and the benchmarks' \
 	  '  make install             the program into PREFIX ($(PREFIX))' \
 	  '  make bench               run the benchmarks; BENCH=scheduler for those whose name holds it' \
 	  '  make sanitize            tests under ASan, UBSan and TSan, fuzz targets' \
-	  '  make nightly             GCC, full TSan, long fuzzing, benchmarks' \
+	  '  make nightly             GCC, arm64 in an emulator, full TSan, long fuzzing, benchmarks' \
 	  '  make format              format the sources' \
 	  '  make clean               remove the builds (fetched models stay in ~/.cache/octet)' '' \
 	  'The program explains itself: build/octet --help'
@@ -43,6 +43,7 @@ test:
 	@python3 tools/check_includes.py
 	@tools/check_format.sh
 	@tools/build.sh release
+	@tools/build.sh arm64 octet_ops
 	@build/octet pull smollm2 >/dev/null
 	@tools/ctest.sh build
 
@@ -66,4 +67,4 @@ install: setup
 	@cmake --install build --prefix '$(PREFIX)' --strip
 
 clean:
-	@rm -rf build build-asan build-tsan build-gcc
+	@rm -rf build build-asan build-tsan build-gcc build-arm64

@@ -22,7 +22,7 @@ namespace {
 struct Settings {
   std::string only = "limits,linear,experts,attention", isa = "auto", shapes = "4096x4096,4096x14336";
   std::string moe = "64/8x1024x384", moe_rows = "1,4,16,512";
-  std::string formats = "F32,F16,BF16,Q8_0,Q4_0,Q4_1,Q5_0,Q5_1,Q4_K,Q5_K,Q6_K";
+  std::string formats = "F32,F16,BF16,F8_E4M3,Q8_0,Q4_0,Q4_1,Q5_0,Q5_1,Q4_K,Q5_K,Q6_K";
   std::int64_t threads = 2, mib = 512, repeats = 5, rows = 1, context = 8192;
   bool json = false;
 
@@ -106,8 +106,14 @@ void Roofline::limits() {
 // Random bits under exponents near 2^-5, as F32, F16, BF16, and as scales and quants of blocks: nothing subnormal.
 Tensor Roofline::weights(DType type, std::int64_t outputs, std::int64_t inputs) const {
   Tensor made(type, {outputs, inputs});
-  const std::uint32_t fixed = type == DType::kF32 ? 0x3d000000u : type == DType::kBF16 ? 0x3d003d00u : 0x28002800u;
-  const std::uint32_t free = type == DType::kF32 ? 0x807fffffu : type == DType::kBF16 ? 0x807f807fu : 0x83ff83ffu;
+  const std::uint32_t fixed = type == DType::kF32      ? 0x3d000000u
+                              : type == DType::kBF16   ? 0x3d003d00u
+                              : type == DType::kF8E4M3 ? 0x40404040u
+                                                       : 0x28002800u;
+  const std::uint32_t free = type == DType::kF32      ? 0x807fffffu
+                             : type == DType::kBF16   ? 0x807f807fu
+                             : type == DType::kF8E4M3 ? 0x9f9f9f9fu
+                                                      : 0x83ff83ffu;
   for (std::size_t i = 0; i < made.bytes() / sizeof(std::uint32_t); ++i) {
     made.data<std::uint32_t>()[i] = fixed | (noise_[i % noise_.size()] & free);
   }
@@ -141,7 +147,11 @@ void Roofline::print(const Row& row) const {
 void Roofline::linear(ops::Backend& backend, DType type, std::int64_t outputs, std::int64_t inputs) {
   const std::unique_ptr<ops::Stream> stream = backend.create_stream();
   const Tensor stored = weights(type, outputs, inputs);
-  const ops::LinearPart part{.weight = stored.view(), .bias = {}, .scale = {}};
+  // Blocks of scales as published FP8 models have them.
+  Tensor scales(DType::kF32, {(outputs + 127) / 128, (inputs + 127) / 128});
+  std::fill_n(scales.data<float>(), scales.view().size(), 0.001f);
+  ops::LinearPart part{.weight = stored.view(), .bias = {}, .scale = {}};
+  if (type == DType::kF8E4M3) part.scale = {scales.view(), 128, 128};
   const auto count = static_cast<std::size_t>(settings_.bytes() / static_cast<std::int64_t>(stored.bytes()) + 1);
   std::vector<std::unique_ptr<ops::Linear>> packed;
   while (packed.size() < count) packed.push_back(backend.pack(*stream, {&part, 1}, ops::Activations::kDefault));
@@ -301,7 +311,7 @@ void Roofline::attention(ops::Backend& backend, const ops::AttentionSpec& spec, 
 
 void Roofline::attentions(ops::Backend& backend) {
   if (!settings_.json) fmt::print("\none row of attention over {} tokens\n", settings_.context);
-  for (const DType cache : {DType::kBF16, DType::kF16, DType::kF32}) {
+  for (const DType cache : {DType::kF8E4M3, DType::kBF16, DType::kF16, DType::kF32}) {
     for (const bool scattered : {false, true}) {
       attention(backend, {.heads = 32, .kv_heads = 8, .head_dim = 128, .block_size = 16, .scale = 0.088f}, cache,
                 scattered);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is too long for each change: the soak, the second compiler, TSan over everything, long fuzzing, the benchmarks.
+# What is too long for each change: the soak, the second compiler, the kernels for arm64, TSan over everything, long fuzzing, the benchmarks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/stage.sh
@@ -7,6 +7,12 @@ cd "$(dirname "$0")/.."
 gcc_tests() {
   tools/build.sh gcc
   tools/ctest.sh build-gcc
+}
+
+# In an emulator of a machine that has what every arm64 machine has, and nothing more.
+arm64_tests() {
+  tools/build.sh arm64
+  OCTET_TEST_TIME_SCALE=${OCTET_TEST_TIME_SCALE:-10} tools/ctest.sh build-arm64
 }
 
 # Nothing may be left behind: of the whole program over twenty times the requests that `make bench` asks, and of a server
@@ -19,6 +25,7 @@ soak() {
 
 stage "soak" soak
 stage "tests of the GCC build" gcc_tests
+stage "tests of the kernels for arm64" arm64_tests
 stage "all tests under TSan" env OCTET_TSAN_ROOMS=all tools/sanitize.sh tsan
 stage "fuzz targets" env OCTET_FUZZ_RUNS="${OCTET_FUZZ_RUNS:-5000000}" tools/sanitize.sh fuzz
 stage "benchmarks" make --no-print-directory bench

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Octet needs on Debian 12 and is not there yet. Silent, and done at once, where nothing is missing.
 #   tools/setup.sh            to build and serve: Debian packages, and .venv with pip
-#   tools/setup.sh test       also the Python clients and the browser that the tests use
-#   tools/setup.sh nightly    also the second compiler
+#   tools/setup.sh test       also the Python clients and the browser that the tests use, and the headers of arm64
+#   tools/setup.sh nightly    also the second compiler and an emulator of arm64
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,8 +13,8 @@ packages=(
   prometheus-cpp-dev python3 python3-venv ca-certificates
 )
 goal=${1:-build}
-[ "$goal" = build ] || packages+=(chromium curl)
-[ "$goal" = nightly ] && packages+=(g++-12)
+[ "$goal" = build ] || packages+=(chromium curl libstdc++-12-dev-arm64-cross)
+[ "$goal" = nightly ] && packages+=(g++-12 qemu-user-static)
 
 fail() { echo "setup: $1" >&2; exit 1; }
 

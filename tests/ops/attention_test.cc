@@ -12,6 +12,7 @@ struct Shape {
   std::int32_t rotary_dim = 32;
   bool interleaved = false, norms = false, whole_norms = false;  // of all heads as one vector
   std::int32_t window = 0;
+  float k_scale = 1, v_scale = 1;  // of an FP8 cache
 };
 
 std::string label(const Shape& shape) {
@@ -59,7 +60,9 @@ class Sequences {
                       .head_dim = shape_.head_dim,
                       .block_size = shape_.block_size,
                       .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
-                      .window = shape_.window};
+                      .window = shape_.window,
+                      .k_scale = shape_.k_scale,
+                      .v_scale = shape_.v_scale};
     if (shape_.norms) {
       spec.q_norm = make_view(q_norm_.data(), DType::kF32, {std::ssize(q_norm_)});
       spec.k_norm = make_view(k_norm_.data(), DType::kF32, {std::ssize(k_norm_)});
@@ -205,8 +208,9 @@ class Runner {
   std::vector<std::vector<float>> outputs_;
 };
 
-double rounded(double value, DType type) {
+double rounded(double value, DType type, float scale) {
   const auto single = static_cast<float>(value);
+  if (type == DType::kF8E4M3) return double{e4m3_to_f32(f32_to_e4m3(single / scale))} * scale;
   if (type == DType::kF16) return cpu::widen_f16(cpu::narrow_f16(single));
   if (type == DType::kBF16) return cpu::widen_bf16(cpu::narrow_bf16(single));
   return single;
@@ -239,8 +243,8 @@ void check(Sequences& sequences, const std::vector<std::vector<float>>& outputs,
       for (std::int32_t position = 0; position < sequences.length(s); ++position) {
         keys.push_back(sequences.prepared(s, position, shape.heads + kv_head));
         values.push_back(sequences.prepared(s, position, shape.heads + shape.kv_heads + kv_head));
-        for (double& value : keys.back()) value = rounded(value, shape.cache);
-        for (double& value : values.back()) value = rounded(value, shape.cache);
+        for (double& value : keys.back()) value = rounded(value, shape.cache, shape.k_scale);
+        for (double& value : values.back()) value = rounded(value, shape.cache, shape.v_scale);
       }
       for (std::int32_t position = 0; position < sequences.length(s); ++position) {
         // Every position near the borders of blocks, tiles and splits; a sample of the others.
@@ -262,7 +266,10 @@ void check(Sequences& sequences, const std::vector<std::vector<float>>& outputs,
 }
 
 // A key that lies just between two values of the cache's type may be rounded either way.
-double tolerance_of(DType cache) { return cache == DType::kF32 ? 1e-5 : cache == DType::kF16 ? 4e-4 : 3e-3; }
+double tolerance_of(DType cache) {
+  if (cache == DType::kF8E4M3) return 5e-3;
+  return cache == DType::kF32 ? 1e-5 : cache == DType::kF16 ? 4e-4 : 3e-3;
+}
 
 const Shape kShapes[] = {
     {},
@@ -283,6 +290,23 @@ const Shape kShapes[] = {
     {.window = 1},
     {.heads = 4, .kv_heads = 2, .head_dim = 16, .cache = DType::kBF16, .rotary_dim = 16, .window = 33},
     {.heads = 8, .kv_heads = 1, .head_dim = 24, .block_size = 8, .rotary_dim = 24, .window = 270},
+    {.cache = DType::kF8E4M3},
+    {.heads = 8,
+     .kv_heads = 1,
+     .head_dim = 128,
+     .cache = DType::kF8E4M3,
+     .rotary_dim = 128,
+     .norms = true,
+     .k_scale = 0.03f,
+     .v_scale = 0.011f},
+    {.heads = 4,
+     .kv_heads = 4,
+     .head_dim = 20,
+     .block_size = 5,
+     .cache = DType::kF8E4M3,
+     .rotary_dim = 16,
+     .window = 40,
+     .v_scale = 0.004f},  // values above 1.8 saturate
 };
 
 TEST(Attention, MatchesTheFormula) {
@@ -333,19 +357,63 @@ TEST(Attention, BitsDoNotDependOnChunksOrThreads) {
   }
 }
 
+// A sequence of one position gives its values back as the cache holds them: those between two codes, just beside such a
+// middle, subnormal ones, and what saturates.
+TEST(Attention, Fp8CacheRoundsAsItsFormatDoes) {
+  constexpr std::int32_t kWidth = 32;
+  Random random(25);
+  std::vector<float> values;
+  for (int code = 0; code < 0x7e; ++code) {
+    const float low = e4m3_to_f32(static_cast<std::uint8_t>(code));
+    const float middle = (low + e4m3_to_f32(static_cast<std::uint8_t>(code + 1))) / 2;
+    for (float value : {low, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 500.0f)}) {
+      values.insert(values.end(), {value, -value});
+    }
+  }
+  values.insert(values.end(), {448.0f, 463.9f, 464.0f, 1e9f, -1e9f, INFINITY, -INFINITY, 1e-30f});
+  for (int i = 0; i < 2000; ++i) values.push_back(std::exp2(static_cast<float>(random() % 2000) / 100 - 11.0f));
+  values.resize((values.size() + kWidth - 1) / kWidth * kWidth);
+  for (const std::string& isa : instruction_sets()) {
+    Machine machine(isa, 1);
+    Tensor keys(DType::kF8E4M3, {1, 1, 16, kWidth}), cached(DType::kF8E4M3, {1, 1, 16, kWidth});
+    QkvSpec spec;
+    spec.attention = {.heads = 1, .kv_heads = 1, .head_dim = kWidth, .block_size = 16, .scale = 1.0f};
+    std::vector<std::int32_t> zeros{0}, ends{0, 1};
+    const TensorView table = make_view(zeros.data(), DType::kI32, {1, 1});
+    Batch batch;
+    batch.positions = batch.spans_of_rows = batch.slots = ids(zeros);
+    batch.first_rows = ids(ends);
+    batch.block_tables = std::span(&table, 1);
+    const KvLayer layer{keys.view(), cached.view()};
+    for (std::size_t first = 0; first < values.size(); first += kWidth) {
+      std::vector<float> row(3 * kWidth, 0.5f), out(kWidth);
+      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), kWidth, row.begin() + 2 * kWidth);
+      machine.backend->qk_norm_rope_write(*machine.stream, spec, matrix(row, 1), batch, 0, layer);
+      machine.backend->attention(*machine.stream, spec.attention, make_view(row.data(), DType::kF32, {1, kWidth}),
+                                 batch, 0, layer, matrix(out, 1));
+      for (std::int32_t d = 0; d < kWidth; ++d) {
+        const float value = values[first + static_cast<std::size_t>(d)];
+        ASSERT_EQ(out[d], e4m3_to_f32(f32_to_e4m3(value))) << isa << " " << value;
+      }
+    }
+  }
+}
+
 // A sequence alone, where few tasks make the splits go to different threads, against company.
 TEST(Attention, BitsDoNotDependOnDividedSplits) {
   Random random(24);
-  const Shape shape{.heads = 9, .kv_heads = 3, .head_dim = 64, .cache = DType::kBF16, .rotary_dim = 64};
-  for (const std::string& isa : instruction_sets()) {
-    Sequences sequences(random, shape, {600});
-    Runner whole(isa, 1, sequences);
-    whole.run(600);
-    for (int threads = 2; threads <= 4; ++threads) {
-      Runner other(isa, threads, sequences);
-      other.step({{0, 0, 592}});
-      for (std::int32_t position = 592; position < 600; ++position) other.step({{0, position, 1}});
-      ASSERT_TRUE(same_bits(other.outputs()[0], whole.outputs()[0])) << threads << " threads";
+  for (const DType cache : {DType::kBF16, DType::kF8E4M3}) {
+    const Shape shape{.heads = 9, .kv_heads = 3, .head_dim = 64, .cache = cache, .rotary_dim = 64};
+    for (const std::string& isa : instruction_sets()) {
+      Sequences sequences(random, shape, {600});
+      Runner whole(isa, 1, sequences);
+      whole.run(600);
+      for (int threads = 2; threads <= 4; ++threads) {
+        Runner other(isa, threads, sequences);
+        other.step({{0, 0, 592}});
+        for (std::int32_t position = 592; position < 600; ++position) other.step({{0, position, 1}});
+        ASSERT_TRUE(same_bits(other.outputs()[0], whole.outputs()[0])) << threads << " threads";
+      }
     }
   }
 }

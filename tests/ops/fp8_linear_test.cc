@@ -89,6 +89,43 @@ TEST(Fp8Linear, RoundingStaysWithinItsBound) {
   }
 }
 
+// What integer products add to the rounding of the format itself, for normally distributed weights whose blocks are
+// scaled so that the largest is 448; docs/numerics.md quotes it.
+TEST(Fp8Linear, IntegerProductsAddFarLessThanTheFormat) {
+  Random random(37);
+  LinearCase test = fp8_case(random, 256, 576, 64, false, {});
+  StoredMatrix& part = test.parts[0];
+  const std::vector<float> exact = normal_values(random, part.rows * part.inputs);
+  auto* scales = reinterpret_cast<float*>(part.scales.data());
+  std::fill_n(scales, part.scales.size() / sizeof(float), 0.0f);
+  const auto scale_of = [&](std::size_t i) -> float& {
+    const std::int64_t row = static_cast<std::int64_t>(i) / part.inputs, k = static_cast<std::int64_t>(i) % part.inputs;
+    return scales[row / 128 * part.scale.values.dims[1] + k / 128];
+  };
+  for (std::size_t i = 0; i < exact.size(); ++i) scale_of(i) = std::max(scale_of(i), std::fabs(exact[i]) / 448);
+  for (std::size_t i = 0; i < exact.size(); ++i) part.bytes[i] = std::byte{f32_to_e4m3(exact[i] / scale_of(i))};
+  decode_e4m3(part);
+  double format = 0, power = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    format += std::pow(part.values[i] - exact[i], 2);
+    power += std::pow(double{exact[i]}, 2);
+  }
+  format /= power;
+  for (const std::string& isa : instruction_sets()) {
+    Machine machine(isa, 1);
+    const std::vector<float> rounded = test.run(machine, *test.pack(machine, Activations::kDefault), 0, test.rows);
+    const std::vector<float> wide = test.run(machine, *test.pack(machine, Activations::kFloat32), 0, test.rows);
+    double error = 0, outputs = 0;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      error += std::pow(double{rounded[i]} - wide[i], 2);
+      outputs += std::pow(double{wide[i]}, 2);
+    }
+    RecordProperty(isa, fmt::format("{:.2e} beside {:.2e}", error / outputs, format));
+    EXPECT_GT(error / outputs, 1e-10) << isa;  // they are rounded
+    EXPECT_LT(error / outputs, format * 1e-3) << isa;
+  }
+}
+
 TEST(Fp8Linear, BitsDoNotDependOnRowsThreadsOrVectors) {
   Random random(33);
   std::vector<std::string> sets = instruction_sets();

@@ -28,7 +28,7 @@ struct Machine {
 // The instruction sets that run here; "scalar" always does.
 inline std::vector<std::string> instruction_sets() {
   std::vector<std::string> sets;
-  for (const char* isa : {"scalar", "avx2", "avx512"}) {
+  for (const char* isa : {"scalar", "avx2", "avx512", "neon"}) {
     if (make_cpu_backend(1, isa) != nullptr) sets.emplace_back(isa);
   }
   return sets;

@@ -44,8 +44,10 @@ Result<std::unique_ptr<ModelDriver>> ModelDriver::open(const std::filesystem::pa
 
 Result<> ModelDriver::load(const std::filesystem::path& path, std::unique_ptr<comm::Group> group) {
   OCTET_TRY(checkpoint_, formats::Checkpoint::open(path, options_.open));
+  if (options_.wrap_checkpoint) checkpoint_ = options_.wrap_checkpoint(std::move(checkpoint_));
   backend_ = ops::make_cpu_backend(options_.threads, options_.isa);
   OCTET_CHECK(backend_ != nullptr);
+  if (options_.wrap_backend) backend_ = options_.wrap_backend(std::move(backend_));
   stream_ = backend_->create_stream();
   group_ = group != nullptr ? std::move(group) : comm::make_solo_group();
   const models::LoadOptions load{.dtype = options_.dtype,
@@ -138,7 +140,7 @@ ModelDriver::Logits ModelDriver::run(int sequence, std::span<const std::int32_t>
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> available;
-  for (const char* isa : {"scalar", "avx2", "avx512"})
+  for (const char* isa : {"scalar", "avx2", "avx512", "neon"})
     if (ops::make_cpu_backend(1, isa) != nullptr) available.emplace_back(isa);
   return available;
 }

@@ -27,6 +27,9 @@ struct DriverOptions {
   std::int64_t max_rows = 64;
   std::int64_t max_context = 512;  // tokens of one sequence
   int max_sequences = 4;
+  // Put something between the model and its file, or its back end; empty: nothing.
+  std::function<std::unique_ptr<formats::Checkpoint>(std::unique_ptr<formats::Checkpoint>)> wrap_checkpoint = {};
+  std::function<std::unique_ptr<ops::Backend>(std::unique_ptr<ops::Backend>)> wrap_backend = {};
 };
 
 class ModelDriver {

@@ -164,7 +164,7 @@ class Backend {
 };
 
 // The CPU: threads >= 1 (see topology::inspect_machine). The instruction set is chosen here, at run time; isa "auto",
-// or one of "scalar", "avx2", "avx512" to force it (tests). Null when the machine cannot run it.
+// or one of "scalar", "avx2", "avx512", "neon" to force it (tests). Null when the machine cannot run it.
 std::unique_ptr<Backend> make_cpu_backend(int threads, std::string_view isa = "auto");
 
 }  // namespace octet::ops

@@ -19,4 +19,7 @@ void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* 
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc);
 
+// The panel of sixteen whole rows, as pack_panel_plain() writes it; false for types that it does not know.
+bool pack_panel(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
+
 }  // namespace octet::ops::cpu::avx2

@@ -17,9 +17,9 @@ constexpr int kOneGroup = 31;
 constexpr int kMostShift = 15;
 constexpr std::uint8_t kLargest = 0x7e;  // 448
 
-// Sign and mantissa below, exponent above.
+// Exponent, sign, mantissa from the lowest bit on.
 constexpr std::uint8_t turned(int code) {
-  return static_cast<std::uint8_t>((code & 0x78) << 1 | (code >> 4 & 8) | (code & 7));
+  return static_cast<std::uint8_t>((code & 7) << 5 | (code >> 3 & 16) | (code >> 3 & 15));
 }
 
 // Codes of 2^shift times what a code stands for, turned; only where that is in range.

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 
-// The portable set and AVX2 only: every further set would have to be a back end of its own, as it changes results.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+// The portable set (NEON on arm64) and AVX2 only: every further set would have to be a back end of its own, as it
+// changes results.
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "octet/ops/cpu/element_kernels.cc"
 #include "hwy/foreach_target.h"

@@ -1,9 +1,11 @@
 #include "octet/ops/cpu/kernels.h"
 
+#include "octet/ops/cpu/element_kernels.h"
 #if defined(__x86_64__)
 #include "octet/ops/cpu/avx2.h"
 #include "octet/ops/cpu/avx512.h"
-#include "octet/ops/cpu/element_kernels.h"
+#elif defined(__aarch64__)
+#include "octet/ops/cpu/neon.h"
 #endif
 
 namespace octet::ops::cpu {
@@ -16,6 +18,7 @@ const Kernels* avx2_kernels() {
                       __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
     if (!runs || !add_avx2_elements(set)) return Kernels{};
     set.isa = "avx2";
+    set.pack_panel = avx2::pack_panel;
     set.widen = avx2::widen;
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;
@@ -50,12 +53,33 @@ const Kernels* avx512_kernels() {
 #endif
 }
 
+const Kernels* neon_kernels() {
+#if defined(__aarch64__)
+  static const Kernels kernels = [] {
+    Kernels set{};
+    set.isa = "neon";
+    set.widen = neon::widen;
+    set.narrow = neon::narrow;
+    set.unpack = neon::unpack;
+    set.multiply = neon::multiply;
+    set.quantize = neon::quantize;
+    set.multiply_blocks = neon::multiply_blocks;
+    add_portable_elements(set);  // which are NEON in a build for arm64
+    return set;
+  }();
+  return &kernels;
+#else
+  return nullptr;
+#endif
+}
+
 const Kernels* find_kernels(std::string_view isa) {
   if (isa == "scalar") return &scalar_kernels();
   if (isa == "avx2") return avx2_kernels();
   if (isa == "avx512") return avx512_kernels();
+  if (isa == "neon") return neon_kernels();
   if (isa != "auto") return nullptr;
-  for (const Kernels* fast : {avx512_kernels(), avx2_kernels()}) {
+  for (const Kernels* fast : {avx512_kernels(), avx2_kernels(), neon_kernels()}) {
     if (fast != nullptr) return fast;
   }
   return &scalar_kernels();

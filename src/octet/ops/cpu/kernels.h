@@ -13,6 +13,10 @@ namespace octet::ops::cpu {
 struct Kernels {
   std::string_view isa;
 
+  // ---- at load: the panel of 16 stored rows (panel_pack.h); false for types that this set does not know. Null in
+  // the scalar set.
+  bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
+
   // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
   // narrow() also makes E4M3, which saturates at 448. rows x count values, strides in values.
   void (*widen)(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count,
@@ -49,6 +53,7 @@ struct Kernels {
 const Kernels& scalar_kernels();
 const Kernels* avx2_kernels();    // null where this machine or this build has no AVX2, FMA and F16C
 const Kernels* avx512_kernels();  // null without AVX-512 BW, DQ, VL and VNNI; gives the bits of avx2
+const Kernels* neon_kernels();    // null but on arm64; linear layers give the bits of avx2
 
 // The fastest set for "auto", else the named one; null where it cannot run.
 const Kernels* find_kernels(std::string_view isa);

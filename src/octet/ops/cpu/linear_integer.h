@@ -60,12 +60,12 @@ OCTET_PANEL_INLINE typename V::Ints load_codes(const Record& record, int v) {
   }
 }
 
-// A significand with its sign in the upper byte of a word, times a power of two, over 2^15: an E4M3 code in sixteenths,
-// as multiply-high rounds it. By sign and mantissa; by exponent, where that of subnormal numbers gives zero.
-inline constexpr CodeTable kE4M3Significands = {
-    {32, 36, 40, 44, 48, 52, 56, 60, 256 - 32, 256 - 36, 256 - 40, 256 - 44, 256 - 48, 256 - 52, 256 - 56, 256 - 60}};
-inline constexpr CodeTable kE4M3LowPowers = {{0, 1, 2, 4, 8, 16, 32, 64, 128}};
-inline constexpr CodeTable kE4M3HighPowers = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64}};
+// Of E4M3, by mantissa and sign: the upper byte of 2^10 times the significand.
+inline constexpr CodeTable kSignificands = {
+    {32, 256 - 32, 36, 256 - 36, 40, 256 - 40, 44, 256 - 44, 48, 256 - 48, 52, 256 - 52, 56, 256 - 56, 60, 256 - 60}};
+// By exponent: the bytes of 2^(exponent - 1). Subnormal numbers round to zero.
+inline constexpr CodeTable kLowPowers = {{0, 1, 2, 4, 8, 16, 32, 64, 128}};
+inline constexpr CodeTable kHighPowers = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64}};
 
 // The codes of a record, pair after pair in ascending order.
 template <typename V, DType kType>
@@ -161,6 +161,14 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 
 // ---- few rows: codes go from the panel into registers
 
+// Asks for memory line by line, where widening takes about as long as the line: into the second cache early, so that
+// the first one's few waiting lines are not held for long.
+OCTET_PANEL_INLINE void prefetch_line(const std::byte* line) {
+  constexpr std::int64_t kFar = 16384, kNear = 2048;
+  __builtin_prefetch(line + kFar, 0, 2);
+  __builtin_prefetch(line + kNear);
+}
+
 template <typename V, DType kType, int kRows>
 struct DirectSums {
   static constexpr BlockPanel kFormat = block_panel(kType);
@@ -189,6 +197,7 @@ struct DirectSums {
   template <int kPair>
   OCTET_PANEL_INLINE void operator()() {
     constexpr int kSplit = kPair * kFormat.splits() / kPairs, kChain = kPair % kChains;
+    if constexpr (kFormat.has_head() && kPair % 2 == 0) prefetch_line(weights.record.codes + kPair / 2 * 64);
     typename V::Ints codes[kVectors<V>];
     constexpr int kShift = kPlaces ? kPlace<kType, kPair> : 0;
     for (int v = 0; v < kVectors<V>; ++v) codes[v] = weights.template load<kPair, kShift>(v);
@@ -229,7 +238,7 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
   }
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += kRows) {
     const Record record(kFormat, panel, block);
-    if constexpr (V::kAhead > 0 && kRows == 1) {
+    if constexpr (V::kAhead > 0 && kRows == 1 && !kFormat.has_head()) {
       for (int line = 0; line < kFormat.record_bytes(); line += 64) __builtin_prefetch(record.codes + V::kAhead + line);
     }
     DirectSums<V, kType, kRows> direct(record, in);
@@ -405,6 +414,21 @@ void unpack(const std::byte* panel, std::int64_t k, std::int64_t count, float* o
   }
 }
 
+// What is widened for products of E4M3 is rounded; the exact values take another way.
+template <typename V>
+void unpack_e4m3(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
+  for (std::int64_t i = 0; i < count; i += kBlock, out += kBlock * kPanel) {
+    const Record record(block_panel(DType::kF8E4M3), panel, (k + i) / kBlock);
+    for (int v = 0; v < kVectors<V>; ++v) {
+      // From sixteenths to what halves of 256ths take.
+      const typename V::Floats scale = V::product(load_scale<V, DType::kF8E4M3>(record, 0, v), V::all(4096.0f));
+      for (int part = 0; part < kPairs / 2; ++part) {
+        V::store_e4m3(record.codes, part * kVectors<V> + v, scale, out + part * 4 * kPanel + v * V::kLanes);
+      }
+    }
+  }
+}
+
 // Both kernels of a type that has a panel of records.
 struct TypeKernels {
   void (*multiply_blocks)(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
@@ -414,11 +438,12 @@ struct TypeKernels {
 
 template <typename V, DType kType>
 constexpr TypeKernels kernels_of_type() {
-  // What is widened for products of E4M3 is rounded; the exact values take another way.
-  if constexpr (block_panel(kType).has_head()) {
-    return {multiply_blocks<V, kType>, nullptr};
-  } else {
+  if constexpr (!block_panel(kType).has_head()) {
     return {multiply_blocks<V, kType>, unpack<V, kType>};
+  } else if constexpr (requires { &V::store_e4m3; }) {
+    return {multiply_blocks<V, kType>, unpack_e4m3<V>};
+  } else {
+    return {multiply_blocks<V, kType>, nullptr};
   }
 }
 template <typename V, DType kType>

@@ -42,12 +42,13 @@ struct Vector {
     // The high byte of a word asks for nothing and gets zero.
     return of_table(table, _mm256_or_si256(codes, words(0x8000)));
   }
-  // 32 bytes of an E4M3 panel: two pairs of inputs of eight lanes as sixteenths, rounded.
+  // 32 bytes of an E4M3 panel: two pairs of inputs of eight lanes as sixteenths. A significand with its sign, in the
+  // upper byte of a word, times a power of two, over 2^15: multiply-high rounds.
   static void widen_e4m3(const std::byte* from, int v, Ints& first, Ints& second) {
     const Ints bytes = load(from, v), nibble = _mm256_set1_epi8(15);
-    const Ints significands = of_table(integer::kE4M3Significands, _mm256_and_si256(bytes, nibble));
-    const Ints exponents = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
-    const Ints low = of_table(integer::kE4M3LowPowers, exponents), high = of_table(integer::kE4M3HighPowers, exponents);
+    const Ints significands = of_table(integer::kSignificands, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+    const Ints exponents = _mm256_and_si256(bytes, nibble);
+    const Ints low = of_table(integer::kLowPowers, exponents), high = of_table(integer::kHighPowers, exponents);
     const Ints zero = _mm256_setzero_si256();
     first = _mm256_mulhrs_epi16(_mm256_unpacklo_epi8(zero, significands), _mm256_unpacklo_epi8(low, high));
     second = _mm256_mulhrs_epi16(_mm256_unpackhi_epi8(zero, significands), _mm256_unpackhi_epi8(low, high));
@@ -60,6 +61,23 @@ struct Vector {
   template <int kBits>
   static Ints divide(Ints a) {
     return _mm256_srai_epi32(a, kBits);
+  }
+  // The same bytes exactly, times a scale of 256ths: four inputs, [4][16].
+  static void store_e4m3(const std::byte* from, int v, Floats scale, float* out) {
+    const Ints bytes = load(from, v), zero = _mm256_setzero_si256();
+    store_e4m3_pair(_mm256_unpacklo_epi8(zero, bytes), scale, out);
+    store_e4m3_pair(_mm256_unpackhi_epi8(zero, bytes), scale, out + 2 * kPanel);
+  }
+  // Bytes in the upper halves of words, which become F16 of value / 256.
+  static void store_e4m3_pair(Ints words, Floats scale, float* out) {
+    const Ints sign = _mm256_and_si256(_mm256_slli_epi16(words, 3), Vector::words(0x8000));
+    const Ints exponent = _mm256_and_si256(_mm256_slli_epi16(words, 2), Vector::words(0x3c00));
+    const Ints mantissa = _mm256_and_si256(_mm256_srli_epi16(words, 6), Vector::words(0x0380));
+    const Ints halves = _mm256_or_si256(sign, _mm256_or_si256(exponent, mantissa));
+    const Ints order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    const Ints sorted = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(halves, order), 0xd8);
+    store(out, product(scale, _mm256_cvtph_ps(_mm256_castsi256_si128(sorted))));
+    store(out + kPanel, product(scale, _mm256_cvtph_ps(_mm256_extracti128_si256(sorted, 1))));
   }
   static Ints low_words(Ints pairs) { return _mm256_srai_epi32(_mm256_slli_epi32(pairs, 16), 16); }
   static Ints high_words(Ints pairs) { return _mm256_srai_epi32(pairs, 16); }
@@ -127,43 +145,6 @@ inline void quantize_block(const float* values, int limit, ActivationBlock& out)
   out.scaled_sum = scale * static_cast<float>(sums[0] + sums[1]);
 }
 
-// ---- exact values of an E4M3 panel
-
-// Bytes in the high halves of words, as F16 bits of value / 256.
-inline __m256i halves_of_e4m3(__m256i words) {
-  const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(words, 4), _mm256_set1_epi16(static_cast<short>(0x8000)));
-  const __m256i exponent = _mm256_and_si256(_mm256_srli_epi16(words, 2), _mm256_set1_epi16(0x3c00));
-  const __m256i mantissa = _mm256_and_si256(_mm256_srli_epi16(words, 1), _mm256_set1_epi16(0x0380));
-  return _mm256_or_si256(sign, _mm256_or_si256(exponent, mantissa));
-}
-
-// Eight lanes of a pair of inputs: out[16] for one, then for the other.
-inline void store_e4m3_pair(__m256i words, __m256 scale, float* out) {
-  const __m256i order =
-      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
-  const __m256i sorted = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(halves_of_e4m3(words), order), 0xd8);
-  _mm256_storeu_ps(out, _mm256_mul_ps(scale, _mm256_cvtph_ps(_mm256_castsi256_si128(sorted))));
-  _mm256_storeu_ps(out + kPanel, _mm256_mul_ps(scale, _mm256_cvtph_ps(_mm256_extracti128_si256(sorted, 1))));
-}
-
-void unpack_e4m3(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  const __m256i zero = _mm256_setzero_si256();
-  for (std::int64_t i = 0; i < count; i += kBlock, out += kBlock * kPanel) {
-    const integer::Record record(block_panel(DType::kF8E4M3), panel, (k + i) / kBlock);
-    for (int v = 0; v < 2; ++v) {
-      // Scales are of sixteenths.
-      const __m256 scale =
-          _mm256_mul_ps(integer::load_scale<Vector, DType::kF8E4M3>(record, 0, v), Vector::all(4096.0f));
-      for (int pairs = 0; pairs < kPairs / 2; ++pairs) {
-        const __m256i bytes = Vector::load(record.codes, pairs * 2 + v);
-        float* to = out + pairs * 4 * kPanel + v * 8;
-        store_e4m3_pair(_mm256_unpacklo_epi8(zero, bytes), scale, to);
-        store_e4m3_pair(_mm256_unpackhi_epi8(zero, bytes), scale, to + 2 * kPanel);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride) {
@@ -183,7 +164,6 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
 }
 
 void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  if (type == DType::kF8E4M3) return unpack_e4m3(panel, k, count, out);
   integer::kernels_of<Vector>(type).unpack(panel, k, count, out);
 }
 

@@ -7,6 +7,11 @@
 namespace octet::ops::cpu::avx512 {
 namespace {
 
+// Of E4M3, by sign and exponent: 2^(exponent - 1). Subnormal numbers round to zero.
+alignas(64) constexpr short kPowers[32] = {0,    1,    2,    4,    8,     16,    32,    64,    128,   256,   512,
+                                           1024, 2048, 4096, 8192, 16384, 0,     -1,    -2,    -4,    -8,    -16,
+                                           -32,  -64,  -128, -256, -512,  -1024, -2048, -4096, -8192, -16384};
+
 struct Vector {
   using Ints = __m512i;
   using Floats = __m512;
@@ -40,15 +45,19 @@ struct Vector {
     // The high byte of a word asks for nothing and gets zero.
     return of_table(table, _mm512_or_si512(codes, words(0x8000)));
   }
-  // 64 bytes of an E4M3 panel: two pairs of inputs of all lanes as sixteenths, rounded.
+  // 64 bytes of an E4M3 panel: two pairs of inputs of all lanes as sixteenths.
   static void widen_e4m3(const std::byte* from, int v, Ints& first, Ints& second) {
-    const Ints bytes = load(from, v), nibble = _mm512_set1_epi8(15);
-    const Ints significands = of_table(integer::kE4M3Significands, _mm512_and_si512(bytes, nibble));
-    const Ints exponents = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), nibble);
-    const Ints low = of_table(integer::kE4M3LowPowers, exponents), high = of_table(integer::kE4M3HighPowers, exponents);
-    const Ints zero = _mm512_setzero_si512();
-    first = _mm512_mulhrs_epi16(_mm512_unpacklo_epi8(zero, significands), _mm512_unpacklo_epi8(low, high));
-    second = _mm512_mulhrs_epi16(_mm512_unpackhi_epi8(zero, significands), _mm512_unpackhi_epi8(low, high));
+    const Ints bytes = load(from, v);
+    first = sixteenths(_mm512_unpacklo_epi8(bytes, bytes));
+    second = sixteenths(_mm512_unpackhi_epi8(bytes, bytes));
+  }
+  // Of words that hold an E4M3 byte twice: 2^10 times the significand, times a power of two with the sign, over 2^15;
+  // multiply-high rounds.
+  static Ints sixteenths(Ints twice) {
+    constexpr int kEitherOf = 0xea;  // (a and b) or c
+    const Ints significands =
+        _mm512_ternarylogic_epi32(_mm512_srli_epi16(twice, 3), words(0x1c00), words(0x2000), kEitherOf);
+    return _mm512_mulhrs_epi16(significands, _mm512_permutexvar_epi16(twice, _mm512_load_si512(kPowers)));
   }
   static Ints of_table(const CodeTable& table, Ints indices) {
     const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table.values));

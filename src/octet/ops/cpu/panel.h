@@ -10,7 +10,7 @@
 //   high bits of wider codes: [1 or 2][16 lanes][2] words, 1 or 2 bits of each of 16 or 8 pairs, lowest first
 //
 // E4M3: an E4M3Head, then records of codes alone, [8][4][2 pairs][4 lanes][2] bytes: of two pairs, four lanes after
-// four lanes. A byte has the exponent above, sign and mantissa below. Inputs past the last hold zeros.
+// four lanes. A byte has exponent, sign and mantissa, from the lowest bit on. Inputs past the last hold zeros.
 //
 // Lanes past the last output hold zeros.
 #pragma once

@@ -208,7 +208,7 @@ void pack_records(const StoredRows& rows, std::int64_t inputs, std::byte* panel)
 
 }  // namespace
 
-void pack_panel(DType type, const StoredRows& rows, std::int64_t inputs, std::byte* panel) {
+void pack_panel_plain(DType type, const StoredRows& rows, std::int64_t inputs, std::byte* panel) {
   switch (type) {
     case DType::kF32:
       return pack_values<std::uint32_t>(type, rows, inputs, panel);

@@ -16,5 +16,7 @@ struct StoredRows {
 
 // Writes the panel of these rows: panel_bytes(type, inputs) bytes, zeroed before.
 void pack_panel(DType type, const StoredRows& rows, std::int64_t inputs, std::byte* panel);
+// The same in plain C++: what every other way to pack gives.
+void pack_panel_plain(DType type, const StoredRows& rows, std::int64_t inputs, std::byte* panel);
 
 }  // namespace octet::ops::cpu

@@ -15,17 +15,17 @@ inline std::uint16_t panel_half(const std::byte* words, std::int64_t i) {
 
 // A byte of an E4M3 panel: 16 * value to the nearest integer, ties upwards.
 inline int e4m3_sixteenths(int byte) {
-  const int exponent = byte >> 4, significand = 8 + (byte & 7);
+  const int exponent = byte & 15, significand = 8 + (byte >> 5);
   if (exponent == 0) return 0;
-  const int shifted = (byte & 8 ? -significand : significand) * (1 << (exponent + 9));
+  const int shifted = (byte & 16 ? -significand : significand) * (1 << (exponent + 9));
   return (shifted + 0x4000) >> 15;
 }
 
 // 16 * value exactly.
 inline float e4m3_exact_sixteenths(int byte) {
-  const int exponent = byte >> 4, mantissa = byte & 7;
+  const int exponent = byte & 15, mantissa = byte >> 5;
   const int units = exponent == 0 ? mantissa : (8 + mantissa) << (exponent - 1);  // of 2^-9
-  return static_cast<float>(byte & 8 ? -units : units) * 0x1p-5f;
+  return static_cast<float>(byte & 16 ? -units : units) * 0x1p-5f;
 }
 
 inline int e4m3_byte(const PanelRecord<const std::byte>& record, int k, int lane) {

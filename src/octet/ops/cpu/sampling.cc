@@ -1,199 +1,154 @@
 #include "octet/ops/cpu/sampling.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include "octet/base/check.h"
+#include "octet/ops/cpu/nucleus.h"
+#include "octet/ops/cpu/sampling_kernels.h"
 
 namespace octet::ops {
+
+using cpu::kMaxBlock;
+using cpu::kSumBlock;
+using cpu::sampling_kernels;
+
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kMaxBlock = 64;   // logits per entry of SamplingScratch::block_max
-constexpr std::int64_t kSumBlock = 256;  // weights per partial sum of the draw
-constexpr int kLanes = 8;                // chains of additions inside a partial sum
+
+std::int64_t max_blocks(std::int64_t count) { return (count + kMaxBlock - 1) / kMaxBlock; }
 
 }  // namespace
 
 // For vocabularies up to `capacity`.
 struct SamplingScratch {
   std::int64_t capacity = 0;
-  std::unique_ptr<float[]> block_max, edited, logits, weights;
+  std::unique_ptr<float[]> block_max, edited, logits, weights, picked;
   std::unique_ptr<double[]> sums;
-  std::unique_ptr<std::uint64_t[]> keys;
-  std::unique_ptr<std::int32_t[]> ids;
+  std::unique_ptr<std::int32_t[]> ids, picked_ids;
 
   void reserve(std::int64_t vocabulary) {
     if (vocabulary <= capacity) return;
+    const std::int64_t picks = vocabulary + cpu::kPickPadding;
     block_max = std::make_unique_for_overwrite<float[]>(vocabulary / kMaxBlock + 1);
     edited = std::make_unique_for_overwrite<float[]>(vocabulary);
-    logits = std::make_unique_for_overwrite<float[]>(vocabulary);
+    logits = std::make_unique_for_overwrite<float[]>(picks);
     weights = std::make_unique_for_overwrite<float[]>(vocabulary);
+    picked = std::make_unique_for_overwrite<float[]>(picks);
     sums = std::make_unique_for_overwrite<double[]>(vocabulary / kSumBlock + 1);
-    keys = std::make_unique_for_overwrite<std::uint64_t[]>(vocabulary);
-    ids = std::make_unique_for_overwrite<std::int32_t[]>(vocabulary);
+    ids = std::make_unique_for_overwrite<std::int32_t[]>(picks);
+    picked_ids = std::make_unique_for_overwrite<std::int32_t[]>(picks);
     capacity = vocabulary;
   }
 };
 
 namespace {
 
-// e^x for x <= 0, 0 below the normal range, exactly 1 at 0. Written to be vectorised; relative error below 2e-7.
-// Range reduction and coefficients after Cephes' expf.
-inline float exp_not_positive(float x) {
-  constexpr float kLowest = -86.0f, kRound = 0x1.8p23f, kLog2e = 1.44269504088896341f;
-  constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  float clamped = x < kLowest ? kLowest : x;
-  float shifted = clamped * kLog2e + kRound;  // the integer sits in the low bits
-  float n = shifted - kRound;
-  float r = (clamped - n * kLn2High) - n * kLn2Low;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  float fraction = (p * (r * r) + r) + 1.0f;
-  std::uint32_t exponent = std::bit_cast<std::uint32_t>(shifted) << 23;
-  float value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(fraction) + exponent);
-  return x < kLowest ? 0.0f : value;
-}
-
-// Orders like the float, for all but NaN; both zeros are equal.
-inline std::uint32_t ordered_bits(float x) {
-  std::uint32_t bits = std::bit_cast<std::uint32_t>(x + 0.0f);
-  return bits ^ ((bits >> 31) != 0 ? 0xFFFFFFFFu : 0x80000000u);
-}
-// Unique keys: larger value first, then lower id.
-inline std::uint64_t logit_key(float logit, std::int64_t id) {
-  return (std::uint64_t{ordered_bits(logit)} << 32) | (0xFFFFFFFFu - static_cast<std::uint32_t>(id));
-}
-inline std::uint64_t weight_key(float weight, std::int64_t index) {
-  return (std::uint64_t{std::bit_cast<std::uint32_t>(weight)} << 32) |
-         (0xFFFFFFFFu - static_cast<std::uint32_t>(index));
-}
-
-// The largest logit of every block of kMaxBlock; NaN counts as -infinity.
-void block_maxima(const float* logits, std::int64_t count, float* maxima) {
-  for (std::int64_t begin = 0; begin < count; begin += kMaxBlock) {
-    std::int64_t end = std::min(begin + kMaxBlock, count);
-    float lane[kLanes];
-    std::fill_n(lane, kLanes, -kInfinity);
-    std::int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) lane[j] = logits[i + j] > lane[j] ? logits[i + j] : lane[j];
-    }
-    for (; i < end; ++i) lane[0] = logits[i] > lane[0] ? logits[i] : lane[0];
-    maxima[begin / kMaxBlock] = *std::max_element(lane, lane + kLanes);
-  }
+// The largest logit of every block of kMaxBlock, and of all; NaN counts as -infinity.
+float find_maxima(const float* logits, std::int64_t count, float* maxima) {
+  sampling_kernels().block_maxima(logits, count, maxima);
+  return sampling_kernels().largest(maxima, max_blocks(count));
 }
 
 // The lowest id whose logit is the largest; 0 where nothing is above -infinity.
 std::int32_t first_of_largest(const float* logits, std::int64_t count, const float* maxima, float largest) {
   if (largest == -kInfinity) return 0;
-  std::int64_t block = 0;
-  while (maxima[block] != largest) ++block;
-  std::int64_t id = block * kMaxBlock;
-  while (id + 1 < count && logits[id] != largest) ++id;
-  return static_cast<std::int32_t>(id);
+  const std::int64_t begin = sampling_kernels().find(maxima, max_blocks(count), largest) * kMaxBlock;
+  return static_cast<std::int32_t>(begin + sampling_kernels().find(logits + begin, count - begin, largest));
 }
 
-// The smallest key among the k largest logits. Block maxima give a bound that most logits fail at once: where there
-// are k blocks, the k-th largest of their maxima is at most the k-th largest logit.
-std::uint64_t top_k_threshold(const float* logits, std::int64_t count, std::int64_t k, SamplingScratch& scratch) {
-  std::int64_t blocks = (count + kMaxBlock - 1) / kMaxBlock;
+// Copies the k largest logits into scratch.logits and their ids, ascending, into scratch.ids; returns how many, less
+// than k where the rest is NaN or -infinity. Among equals the lower ids stay. scratch.block_max holds the maxima: where
+// there are k blocks, the k-th largest of them is at most the k-th largest logit, so that most blocks need no look.
+std::int64_t gather_top(const float* logits, std::int64_t count, std::int64_t k, SamplingScratch& scratch) {
+  const std::int64_t blocks = max_blocks(count);
+  const float* maxima = scratch.block_max.get();
+  float* values = scratch.logits.get();
+  std::int32_t* ids = scratch.ids.get();
+  float* order = scratch.picked.get();
   float bound = -kInfinity;
   if (k <= blocks) {
-    std::copy_n(scratch.block_max.get(), blocks, scratch.weights.get());
-    float* kth = scratch.weights.get() + (k - 1);
-    std::nth_element(scratch.weights.get(), kth, scratch.weights.get() + blocks, std::greater<>());
-    bound = *kth;
+    std::copy_n(maxima, blocks, order);
+    std::nth_element(order, order + (k - 1), order + blocks, std::greater<>());
+    bound = order[k - 1];
   }
-  std::uint64_t* keys = scratch.keys.get();
   std::int64_t candidates = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (logits[i] >= bound && logits[i] > -kInfinity) keys[candidates++] = logit_key(logits[i], i);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    if (maxima[block] < bound) continue;
+    const std::int64_t begin = block * kMaxBlock;
+    candidates += sampling_kernels().pick(logits + begin, std::min(kMaxBlock, count - begin), bound,
+                                          static_cast<std::int32_t>(begin), values + candidates, ids + candidates);
   }
-  if (candidates <= k) return *std::min_element(keys, keys + candidates);
-  std::nth_element(keys, keys + (k - 1), keys + candidates, std::greater<>());
-  return keys[k - 1];
-}
-
-// Copies the logits that reach the threshold into scratch.logits and their ids, ascending, into scratch.ids.
-std::int64_t gather(const float* logits, std::int64_t count, std::uint64_t threshold, SamplingScratch& scratch) {
+  if (candidates <= k) return candidates;
+  std::copy_n(values, candidates, order);
+  std::nth_element(order, order + (k - 1), order + candidates, std::greater<>());
+  const float last = order[k - 1];
+  std::int64_t equals = k - std::count_if(order, order + k, [&](float x) { return x > last; });
   std::int64_t kept = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (logits[i] > -kInfinity && logit_key(logits[i], i) >= threshold) {
-      scratch.logits[kept] = logits[i];
-      scratch.ids[kept++] = static_cast<std::int32_t>(i);
-    }
+  for (std::int64_t i = 0; i < candidates; ++i) {
+    if (values[i] < last || (values[i] == last && equals-- <= 0)) continue;
+    values[kept] = values[i];
+    ids[kept++] = ids[i];
   }
   return kept;
 }
 
-// weights[i] = e^((logits[i] - largest) / temperature), 0 below min_p: the largest has weight 1.
-void softmax_weights(const float* logits, std::int64_t count, float largest, float temperature, float min_p,
-                     float* weights) {
+// weights[i] = e^((logits[i] - largest) / temperature), 0 below min_p: the largest has weight 1. Partial sums of
+// kSumBlock weights go into sums; the weights of a sum of 0 may be left unwritten. maxima, where given, are those of
+// the logits. Returns the sum of sums, in ascending order.
+double softmax_weights(const float* logits, std::int64_t count, const float* maxima, float largest, float temperature,
+                       float min_p, float* weights, double* sums) {
   min_p = min_p > 0.0f ? std::min(min_p, 1.0f) : 0.0f;
-  for (std::int64_t i = 0; i < count; ++i) {
-    float scaled = (logits[i] - largest) / temperature;
-    float weight = exp_not_positive(scaled);
-    weights[i] = scaled <= 0.0f && weight >= min_p ? weight : 0.0f;  // NaN fails
-  }
-}
-
-// Partial sums of kSumBlock weights into sums; returns their sum in ascending order.
-double block_sums(const float* weights, std::int64_t count, double* sums) {
+  // What lies below is 0, with room for what rounding does to an exponent.
+  const float lowest = std::max(cpu::kLowestExponent, min_p > 0.0f ? std::log(min_p) : -kInfinity) - 1e-2f;
   double total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kSumBlock) {
-    std::int64_t end = std::min(begin + kSumBlock, count);
-    float lane[kLanes] = {};
-    std::int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) lane[j] += weights[i + j];
+    const std::int64_t size = std::min(kSumBlock, count - begin);
+    double& sum = sums[begin / kSumBlock] = 0;
+    if (maxima != nullptr) {
+      const float* own = maxima + begin / kMaxBlock;
+      if ((*std::max_element(own, own + max_blocks(size)) - largest) / temperature < lowest) continue;
     }
-    for (; i < end; ++i) lane[0] += weights[i];
-    double sum = 0;
-    for (float part : lane) sum += part;
-    sums[begin / kSumBlock] = sum;
+    sum = sampling_kernels().weigh(logits + begin, size, largest, temperature, min_p, weights + begin);
     total += sum;
   }
   return total;
 }
 
-// Zeroes all weights outside the nucleus: the largest weights, of which each is kept while those before it sum to less
-// than top_p of the total. Halves the candidates until one is left, the last of the nucleus.
-void keep_top_p(float* weights, std::int64_t count, float top_p, double total, SamplingScratch& scratch) {
-  double wanted = std::max(0.0, static_cast<double>(top_p)) * total;
-  // All weights below this bound together are less than what lies outside the nucleus.
-  auto bound = static_cast<float>((total - wanted) / static_cast<double>(count));
-  std::uint64_t* keys = scratch.keys.get();
+// What stays of the weights, given partial sums and their total: the nucleus of top_p (nucleus.h). Returns its sum.
+double keep_top_p(float* weights, std::int64_t count, float top_p, double total, SamplingScratch& scratch) {
+  // A sum is at least its largest weight, but for rounding.
+  constexpr double kRounding = 1.0001;
+  const double wanted = std::max(0.0, static_cast<double>(top_p)) * total;
+  // All weights below this bound together are less than what lies outside the nucleus. The largest weight is 1.
+  const float bound = std::clamp(static_cast<float>((total - wanted) / static_cast<double>(count)),
+                                 std::numeric_limits<float>::min(), 1.0f);
+  double* sums = scratch.sums.get();
   std::int64_t candidates = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (weights[i] > 0.0f && weights[i] >= bound) keys[candidates++] = weight_key(weights[i], i);
+  for (std::int64_t begin = 0; begin < count; begin += kSumBlock) {
+    if (sums[begin / kSumBlock] * kRounding < bound) continue;
+    candidates += sampling_kernels().pick(weights + begin, std::min(kSumBlock, count - begin), bound,
+                                          static_cast<std::int32_t>(begin), scratch.picked.get() + candidates,
+                                          scratch.picked_ids.get() + candidates);
   }
-  std::uint64_t *begin = keys, *end = keys + candidates;
-  while (end - begin > 1) {
-    std::uint64_t* middle = begin + (end - begin) / 2;
-    std::nth_element(begin, middle, end, std::greater<>());
-    double upper = 0;
-    for (std::uint64_t* key = begin; key < middle; ++key) {
-      upper += std::bit_cast<float>(static_cast<std::uint32_t>(*key >> 32));
-    }
-    if (upper >= wanted) {
-      end = middle;
-    } else {
-      wanted -= upper;
-      begin = middle;
-    }
+  const auto picked = static_cast<std::size_t>(candidates);
+  const cpu::Candidate last =
+      cpu::last_of_nucleus({scratch.picked.get(), picked}, {scratch.picked_ids.get(), picked}, wanted);
+  double kept = 0;
+  for (std::int64_t begin = 0; begin < count; begin += kSumBlock) {
+    double& sum = sums[begin / kSumBlock];
+    sum = sum * kRounding < last.weight ? 0
+                                        : sampling_kernels().cut(weights + begin, std::min(kSumBlock, count - begin),
+                                                                 last.weight, last.id - begin);
+    kept += sum;
   }
-  std::uint64_t last = *begin;
-  for (std::int64_t i = 0; i < count; ++i) weights[i] = weight_key(weights[i], i) >= last ? weights[i] : 0.0f;
+  return kept;
 }
 
 // The index at which the running sum of the weights passes uniform * total.
@@ -218,8 +173,8 @@ std::int64_t draw(const float* weights, std::int64_t count, const double* sums, 
 
 bool is_greedy(const SamplingRow& row) { return !(row.temperature >= kGreedyBelow); }
 
-// What the filters leave: weights in scratch.weights, 0 for what is out, and their sums. few: they are of the tokens
-// scratch.ids, else of the whole vocabulary.
+// What the filters leave: weights in scratch.weights, 0 for what is out, and their sums; where a sum is 0, all of its
+// weights are. few: they are of the tokens scratch.ids, else of the whole vocabulary.
 struct Filtered {
   bool few = false;
   std::int64_t candidates = 0;
@@ -230,24 +185,22 @@ Filtered filter(const float* logits, std::int64_t count, float largest, const Sa
                 SamplingScratch& scratch) {
   Filtered left{.few = row.top_k > 0 && row.top_k < count, .candidates = count};
   const float* chosen_logits = logits;
+  const float* maxima = scratch.block_max.get();
   if (left.few) {
-    left.candidates = gather(logits, count, top_k_threshold(logits, count, row.top_k, scratch), scratch);
+    left.candidates = gather_top(logits, count, row.top_k, scratch);
     chosen_logits = scratch.logits.get();
+    maxima = nullptr;
   }
   float* weights = scratch.weights.get();
-  softmax_weights(chosen_logits, left.candidates, largest, row.temperature, row.min_p, weights);
-  left.total = block_sums(weights, left.candidates, scratch.sums.get());
-  if (row.top_p < 1.0f) {
-    keep_top_p(weights, left.candidates, row.top_p, left.total, scratch);
-    left.total = block_sums(weights, left.candidates, scratch.sums.get());
-  }
+  left.total = softmax_weights(chosen_logits, left.candidates, maxima, largest, row.temperature, row.min_p, weights,
+                               scratch.sums.get());
+  if (row.top_p < 1.0f) left.total = keep_top_p(weights, left.candidates, row.top_p, left.total, scratch);
   return left;
 }
 
 std::int32_t sample_row(const float* logits, std::int64_t count, const SamplingRow& row, SamplingScratch& scratch) {
   float* maxima = scratch.block_max.get();
-  block_maxima(logits, count, maxima);
-  float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
+  const float largest = find_maxima(logits, count, maxima);
   if (is_greedy(row) || row.top_k == 1 || std::isinf(largest)) return first_of_largest(logits, count, maxima, largest);
 
   const Filtered left = filter(logits, count, largest, row, scratch);
@@ -281,31 +234,29 @@ const float* processed(const float* logits, std::int64_t count, const SamplingRo
   edit(logits, count, row, edits, scratch);
   float* out = scratch.edited.get();
   if (is_greedy(row)) return out;
-  block_maxima(out, count, scratch.block_max.get());
-  const float* maxima = scratch.block_max.get();
-  const float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
+  const float largest = find_maxima(out, count, scratch.block_max.get());
   if (std::isinf(largest)) return out;
   const Filtered left = filter(out, count, largest, row, scratch);
   // A weight may be 0 because it is too small for a float; that is no filter.
   const bool weighed = row.min_p > 0.0f || row.top_p < 1.0f;
-  const float* weights = scratch.weights.get();
+  const auto stays = [&](std::int64_t i) {
+    return !weighed || (scratch.sums[i / kSumBlock] > 0 && scratch.weights[i] > 0);
+  };
   if (!left.few) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      out[i] = weighed && weights[i] <= 0 ? -kInfinity : out[i] / row.temperature;
-    }
+    for (std::int64_t i = 0; i < count; ++i) out[i] = stays(i) ? out[i] / row.temperature : -kInfinity;
     return out;
   }
   std::fill_n(out, count, -kInfinity);
   for (std::int64_t i = 0; i < left.candidates; ++i) {
-    if (!weighed || weights[i] > 0) out[scratch.ids[i]] = scratch.logits[i] / row.temperature;
+    if (stays(i)) out[scratch.ids[i]] = scratch.logits[i] / row.temperature;
   }
   return out;
 }
 
 // log(sum of e^(logits - largest)), the sum in an order that depends on nothing but the count.
 double log_sum(const float* logits, std::int64_t count, float largest, SamplingScratch& scratch) {
-  softmax_weights(logits, count, largest, 1.0f, 0.0f, scratch.weights.get());
-  return std::log(block_sums(scratch.weights.get(), count, scratch.sums.get()));
+  return std::log(softmax_weights(logits, count, scratch.block_max.get(), largest, 1.0f, 0.0f, scratch.weights.get(),
+                                  scratch.sums.get()));
 }
 
 // The likeliest tokens of a row, best first, with their log-probabilities. Fewer than asked for where others are NaN or
@@ -315,21 +266,19 @@ void list_top(const float* logits, std::int64_t count, double log_total, std::in
   std::fill_n(tokens, top, 0);
   std::fill_n(logprobs, top, -kInfinity);
   if (top == 0) return;
-  const std::int64_t kept = gather(logits, count, top_k_threshold(logits, count, top, scratch), scratch);
-  std::uint64_t* keys = scratch.keys.get();
-  for (std::int64_t i = 0; i < kept; ++i) keys[i] = logit_key(scratch.logits[i], scratch.ids[i]);
-  std::sort(keys, keys + kept, std::greater<>());
-  for (std::int64_t i = 0; i < std::min(kept, top); ++i) {
-    tokens[i] = static_cast<std::int32_t>(0xFFFFFFFFu - static_cast<std::uint32_t>(keys[i]));
-    logprobs[i] = static_cast<float>(logits[tokens[i]] - log_total);
+  const std::int64_t kept = gather_top(logits, count, top, scratch);
+  std::int32_t* ids = scratch.ids.get();
+  std::sort(ids, ids + kept,
+            [&](std::int32_t a, std::int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  for (std::int64_t i = 0; i < kept; ++i) {
+    tokens[i] = ids[i];
+    logprobs[i] = static_cast<float>(logits[ids[i]] - log_total);
   }
 }
 
 void score_row(const float* logits, std::int64_t count, const LogprobBatch& batch, std::int64_t index,
                SamplingScratch& scratch) {
-  float* maxima = scratch.block_max.get();
-  block_maxima(logits, count, maxima);
-  const float largest = *std::max_element(maxima, maxima + (count + kMaxBlock - 1) / kMaxBlock);
+  const float largest = find_maxima(logits, count, scratch.block_max.get());
   const std::int64_t top = batch.top_tokens.dims[1];
   std::int32_t* top_tokens = batch.top_tokens.row<std::int32_t>(index);
   float* top_logprobs = batch.top_logprobs.row<float>(index);
@@ -348,7 +297,7 @@ void score_row(const float* logits, std::int64_t count, const LogprobBatch& batc
   list_top(logits, count, log_total, top, top_tokens, top_logprobs, scratch);
   const float asked = logits[token];
   *logprob = asked > -kInfinity ? static_cast<float>(asked - log_total) : -kInfinity;
-  *rank = static_cast<std::int32_t>(std::count_if(logits, logits + count, [&](float x) { return x >= asked; }));
+  *rank = static_cast<std::int32_t>(sampling_kernels().count_at_least(logits, count, asked));
 }
 
 }  // namespace
