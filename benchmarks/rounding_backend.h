@@ -45,8 +45,9 @@ class RoundingBackend final : public ops::Backend {
   std::string_view name() const override { return inner_->name(); }
   std::unique_ptr<ops::Stream> create_stream() override { return inner_->create_stream(); }
   bool can_pack(DType type) const override { return inner_->can_pack(type); }
-  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs) const override {
-    return inner_->packed_bytes(type, outputs, inputs);
+  std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
+                            const ops::WeightScale& scale) const override {
+    return inner_->packed_bytes(type, outputs, inputs, scale);
   }
   std::unique_ptr<ops::Linear> pack(ops::Stream& stream, std::span<const ops::LinearPart> parts,
                                     ops::Activations activations) override {
@@ -65,6 +66,29 @@ class RoundingBackend final : public ops::Backend {
     }
     inner_->linear(stream, weight, rounded.view(), out);
     stream.synchronize();
+  }
+
+  // Row by row, so that linear() rounds.
+  void experts(ops::Stream& stream, std::span<const ops::ExpertWeights> weights_of, TensorView in, TensorView ids,
+               TensorView weights, TensorView out) override {
+    if (rounding_ == Rounding::kNone) return inner_->experts(stream, weights_of, in, ids, weights, out);
+    const std::int64_t hidden = in.dims[1];
+    for (std::int64_t row = 0; row < in.dims[0]; ++row) {
+      float* sum = out.row<float>(row);
+      std::fill_n(sum, hidden, 0.0F);
+      const TensorView own = make_view(in.row<float>(row), DType::kF32, {1, hidden});
+      for (std::int64_t i = 0; i < ids.dims[1]; ++i) {
+        const ops::ExpertWeights& expert = weights_of[static_cast<std::size_t>(ids.row<std::int32_t>(row)[i])];
+        const Tensor gate_up(DType::kF32, {1, expert.gate_up->outputs()}), act(DType::kF32, {1, expert.down->inputs()});
+        const Tensor part(DType::kF32, {1, hidden});
+        linear(stream, *expert.gate_up, own, gate_up.view());
+        silu_mul(stream, gate_up.view(), act.view());
+        linear(stream, *expert.down, act.view(), part.view());
+        stream.synchronize();
+        const float weight = weights.row<float>(row)[i];
+        for (std::int64_t k = 0; k < hidden; ++k) sum[k] += weight * part.data<float>()[k];
+      }
+    }
   }
 
   // The rest is the inner back end's; composite ops keep the defaults, which come back here.
@@ -88,6 +112,14 @@ class RoundingBackend final : public ops::Backend {
   }
   void gather_rows(ops::Stream& stream, TensorView in, TensorView rows, TensorView out) override {
     inner_->gather_rows(stream, in, rows, out);
+  }
+  void route(ops::Stream& stream, const ops::RouterSpec& spec, TensorView logits, TensorView ids, TensorView weights,
+             TensorView loads) override {
+    inner_->route(stream, spec, logits, ids, weights, loads);
+  }
+  std::int64_t expert_scratch_bytes(std::int64_t rows, std::int64_t top_k, std::int64_t hidden,
+                                    std::int64_t width) const override {
+    return inner_->expert_scratch_bytes(rows, top_k, hidden, width);
   }
   void sample(ops::Stream& stream, TensorView logits, const ops::SamplingBatch& batch) override {
     inner_->sample(stream, logits, batch);

@@ -36,7 +36,8 @@ struct PanelCase {
 std::vector<ActivationBlock> quantize(const cpu::Kernels& kernels, const PanelCase& test) {
   std::vector<ActivationBlock> blocks(static_cast<std::size_t>(test.inputs / kBlock * kRows));
   for (std::int64_t r = 0; r < kRows; ++r) {
-    kernels.quantize(test.in.data() + r * test.inputs, test.inputs, blocks.data() + r, kRows);
+    kernels.quantize(test.in.data() + r * test.inputs, test.inputs, cpu::kActivationLimits[0], blocks.data() + r,
+                     kRows);
   }
   return blocks;
 }
