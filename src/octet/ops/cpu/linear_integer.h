@@ -4,7 +4,6 @@
 //   Ints, Floats   vectors of V::kLanes 32-bit lanes
 //   dot(sum, codes, values)   sum + the products of 16-bit pairs
 //   kChains   chains of sums that a tile of rows keeps for each output
-//   kAhead    bytes by which memory is asked for before one row meets it; 0: left to the machine
 // and the loads and conversions below by their names. No standard header may come in: the linker could keep one file's
 // copy of an inline function for the whole program.
 #pragma once
@@ -161,8 +160,8 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 
 // ---- few rows: codes go from the panel into registers
 
-// Asks for memory line by line, where widening takes about as long as the line: into the second cache early, so that
-// the first one's few waiting lines are not held for long.
+// Asks for a line of memory twice: into the second cache early, and into the first, whose lines on their way are few,
+// when it can come quickly.
 OCTET_PANEL_INLINE void prefetch_line(const std::byte* line) {
   constexpr std::int64_t kFar = 16384, kNear = 2048;
   __builtin_prefetch(line + kFar, 0, 2);
@@ -238,8 +237,8 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
   }
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += kRows) {
     const Record record(kFormat, panel, block);
-    if constexpr (V::kAhead > 0 && kRows == 1 && !kFormat.has_head()) {
-      for (int line = 0; line < kFormat.record_bytes(); line += 64) __builtin_prefetch(record.codes + V::kAhead + line);
+    if constexpr (kRows == 1 && !kFormat.has_head()) {
+      for (int line = 0; line < kFormat.record_bytes(); line += 64) prefetch_line(record.codes + line);
     }
     DirectSums<V, kType, kRows> direct(record, in);
     for_pairs(direct);

@@ -12,7 +12,6 @@ struct Vector {
   using Floats = __m256;
   static constexpr int kLanes = 8;
   static constexpr int kChains = 1;  // sixteen registers hold no more
-  static constexpr int kAhead = 4096;
 
   static __m128i load_half(const std::byte* from, int v) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + v);

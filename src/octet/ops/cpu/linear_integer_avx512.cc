@@ -17,7 +17,6 @@ struct Vector {
   using Floats = __m512;
   static constexpr int kLanes = 16;
   static constexpr int kChains = 2;  // six rows in one chain each would wait for every sum
-  static constexpr int kAhead = 4096;
 
   static __m256i load_half(const std::byte* from, int v) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + v);

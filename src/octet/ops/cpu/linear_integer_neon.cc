@@ -14,7 +14,6 @@ struct Vector {
   using Floats = float32x4_t;
   static constexpr int kLanes = 4;
   static constexpr int kChains = 1;  // four vectors of a panel are sums enough on their way
-  static constexpr int kAhead = 4096;
 
   static int16x8_t in_words(Ints a) { return vreinterpretq_s16_s32(a); }
   static Ints of_words(int16x8_t a) { return vreinterpretq_s32_s16(a); }
