@@ -10,6 +10,7 @@ namespace {
 TEST(PanelPack, HasTheBitsOfThePlainWay) {
   Random random(5);
   for (const DType type : linear_types()) {
+    if (type == DType::kF8E4M3) continue;  // packed with its scales, in one way (e4m3_panel.h)
     SCOPED_TRACE(dtype_info(type).name);
     for (const std::int64_t wanted : {1, 7, 8, 9, 33, 64, 250, 256, 800}) {
       const std::int64_t inputs = is_block_type(type) ? whole_blocks(type, wanted) : wanted;

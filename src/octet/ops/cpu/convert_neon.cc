@@ -81,36 +81,6 @@ void narrow_run(const float* in, std::int64_t count, std::uint16_t* out) {
   for (std::int64_t k = i; k < count; ++k) out[k] = halves[k - i];
 }
 
-// Four E4M3 codes, rounded to nearest even, at most 448 in size; the first is the lowest byte.
-inline std::uint32_t narrow_e4m3(float32x4_t values) {
-  const uint32x4_t sign = vandq_u32(vshrq_n_u32(vreinterpretq_u32_f32(values), 24), vdupq_n_u32(0x80));
-  const float32x4_t size = vminq_f32(vabsq_f32(values), vdupq_n_f32(448.0f));
-  const uint32x4_t bits = vreinterpretq_u32_f32(size);
-  const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 20), vdupq_n_u32(1));
-  const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7ffffu - 0x3c000000u)));
-  // Below 2^-6 the step is 2^-9: adding 2^14 leaves the rounded count in the low bits.
-  const float32x4_t shift = vdupq_n_f32(0x1p14f);
-  const uint32x4_t steps = vsubq_u32(vreinterpretq_u32_f32(vaddq_f32(size, shift)), vreinterpretq_u32_f32(shift));
-  const uint32x4_t small = vcltq_f32(size, vdupq_n_f32(0x1p-6f));
-  uint32x4_t codes = vbslq_u32(small, steps, vshrq_n_u32(rounded, 20));
-  codes = vorrq_u32(vbslq_u32(vceqq_f32(values, values), codes, vdupq_n_u32(0x7f)), sign);
-  const uint16x4_t words = vmovn_u32(codes);
-  return vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0);
-}
-
-void narrow_bytes(const float* in, std::int64_t count, std::byte* out) {
-  std::int64_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const std::uint32_t codes = narrow_e4m3(vld1q_f32(in + i));
-    __builtin_memcpy(out + i, &codes, sizeof codes);
-  }
-  if (i == count) return;
-  float wide[4] = {};
-  for (std::int64_t k = i; k < count; ++k) wide[k - i] = in[k];
-  const std::uint32_t codes = narrow_e4m3(vld1q_f32(wide));
-  for (std::int64_t k = i; k < count; ++k) out[k] = static_cast<std::byte>(codes >> (k - i) * 8);
-}
-
 void copy_floats(const float* in, std::int64_t count, float* out) {
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) vst1q_f32(out + i, vld1q_f32(in + i));

@@ -13,8 +13,8 @@ namespace octet::ops::cpu {
 struct Kernels {
   std::string_view isa;
 
-  // ---- at load: the panel of 16 stored rows (panel_pack.h); false for types that this set does not know. AVX2
-  // alone has one: null in the others.
+  // ---- at load: the panel of 16 stored rows (panel_pack.h); false for types that this set does not know. Null in
+  // the scalar set and in that of NEON.
   bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
 
   // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.

@@ -53,13 +53,20 @@ struct Tile {
   template <int kTaken>
   OCTET_PANEL_INLINE void add_bytes(std::int64_t offset, std::int64_t k) {
     for (int p = 0; p < kPanels; ++p) __builtin_prefetch(next[p] + offset);
-    for (int taken = 0; taken < kTaken; ++taken) {
-      typename V::Floats weights[kPanels][kVectors<V>];
-      for (int p = 0; p < kPanels; ++p) V::load_e4m3(at[p] + offset + taken * kPanel, weights[p]);
-      for (int r = 0; r < kRows; ++r) {
-        const typename V::Floats value = V::all(in[r * in_stride + k + taken]);
-        for (int p = 0; p < kPanels; ++p) {
-          for (int v = 0; v < kVectors<V>; ++v) sums[r][p][v] = V::fused(value, weights[p][v], sums[r][p][v]);
+    for (int taken = 0; taken < kTaken; taken += 2) {
+      typename V::Floats weights[kPanels][2][kVectors<V>];
+      for (int p = 0; p < kPanels; ++p) {
+        const std::byte* from = at[p] + offset + taken * kPanel;
+        std::byte last[2 * kPanel] = {};
+        if constexpr (kTaken == 1) __builtin_memcpy(last, from, kPanel);
+        V::load_e4m3(kTaken == 1 ? last : from, weights[p][0], weights[p][1]);
+      }
+      for (int i = 0; i < (kTaken < 2 ? kTaken : 2); ++i) {
+        for (int r = 0; r < kRows; ++r) {
+          const typename V::Floats value = V::all(in[r * in_stride + k + taken + i]);
+          for (int p = 0; p < kPanels; ++p) {
+            for (int v = 0; v < kVectors<V>; ++v) sums[r][p][v] = V::fused(value, weights[p][i][v], sums[r][p][v]);
+          }
         }
       }
     }

@@ -21,6 +21,11 @@ struct FloatVector {
     first = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
     second = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
   }
+  // Two inputs.
+  static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {
+    load_e4m3(from, first);
+    load_e4m3(from + kPanel, second);
+  }
   static void load_e4m3(const std::byte* from, Floats* values) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
     const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xbfff)));

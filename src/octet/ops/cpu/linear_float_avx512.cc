@@ -21,10 +21,12 @@ struct FloatVector {
     first = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
     second = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
   }
-  static void load_e4m3(const std::byte* from, Floats* values) {
-    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-    const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xbfff)));
-    values[0] = _mm512_cvtph_ps(halves);
+  // Two inputs.
+  static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {
+    const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    const __m512i halves = _mm512_and_si512(_mm512_slli_epi16(words, 7), _mm512_set1_epi16(static_cast<short>(0xbfff)));
+    *first = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+    *second = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
   }
   static Floats all(float value) { return _mm512_set1_ps(value); }
   static Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }

@@ -21,13 +21,19 @@ struct FloatVector {
     first = vreinterpretq_f32_u32(vshlq_n_u32(words, 16));
     second = vreinterpretq_f32_u32(vandq_u32(words, vdupq_n_u32(0xffff0000u)));
   }
+  // Two inputs.
+  static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {
+    load_e4m3(from, first);
+    load_e4m3(from + kPanel, second);
+  }
   static void load_e4m3(const std::byte* from, Floats* values) {
-    const auto* codes = reinterpret_cast<const std::int8_t*>(from);
-    for (int i = 0; i < 2; ++i, values += 2) {
-      const int16x8_t words = vshlq_n_s16(vmovl_s8(vld1_s8(codes + i * 8)), 7);
-      const float16x8_t halves = vreinterpretq_f16_u16(vandq_u16(vreinterpretq_u16_s16(words), vdupq_n_u16(0xbfff)));
-      values[0] = vcvt_f32_f16(vget_low_f16(halves));
-      values[1] = vcvt_high_f32_f16(halves);
+    const int8x16_t bytes = vld1q_s8(reinterpret_cast<const std::int8_t*>(from));
+    const int16x8_t words[2] = {vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)};
+    for (int i = 0; i < 2; ++i) {
+      const float16x8_t halves =
+          vreinterpretq_f16_u16(vandq_u16(vreinterpretq_u16_s16(vshlq_n_s16(words[i], 7)), vdupq_n_u16(0xbfff)));
+      values[i * 2] = vcvt_f32_f16(vget_low_f16(halves));
+      values[i * 2 + 1] = vcvt_high_f32_f16(halves);
     }
   }
   static Floats all(float value) { return vdupq_n_f32(value); }

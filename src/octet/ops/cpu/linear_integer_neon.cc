@@ -45,29 +45,7 @@ struct Vector {
   static Ints look_up(const CodeTable& table, Ints codes) {
     // The high byte of a word asks for what is past the table and gets zero.
     const Ints index = vorrq_s32(codes, words(0x8000));
-    return vreinterpretq_s32_u8(of_table(table, vreinterpretq_u8_s32(index)));
-  }
-  // 16 bytes of an E4M3 panel: two pairs of inputs of four lanes, parted.
-  static uint8x16_t load_e4m3(const std::byte* from, int v) {
-    static constexpr std::uint8_t kOrder[16] = {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15};
-    return vqtbl1q_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from) + v * 16), vld1q_u8(kOrder));
-  }
-  // Those as sixteenths, rounded.
-  static void widen_e4m3(const std::byte* from, int v, Ints& first, Ints& second) {
-    const uint8x16_t bytes = load_e4m3(from, v), zero = vdupq_n_u8(0);
-    const uint8x16_t significands = of_table(integer::kE4M3Significands, vandq_u8(bytes, vdupq_n_u8(15)));
-    const uint8x16_t exponents = vshrq_n_u8(bytes, 4);
-    const uint8x16_t low = of_table(integer::kE4M3LowPowers, exponents);
-    const uint8x16_t high = of_table(integer::kE4M3HighPowers, exponents);
-    first = high_product(vzip1q_u8(zero, significands), vzip1q_u8(low, high));
-    second = high_product(vzip2q_u8(zero, significands), vzip2q_u8(low, high));
-  }
-  static uint8x16_t of_table(const CodeTable& table, uint8x16_t indices) {
-    return vqtbl1q_u8(vld1q_u8(table.values), indices);
-  }
-  // Of words, over 2^15.
-  static Ints high_product(uint8x16_t a, uint8x16_t b) {
-    return of_words(vqrdmulhq_s16(vreinterpretq_s16_u8(a), vreinterpretq_s16_u8(b)));
+    return vreinterpretq_s32_u8(vqtbl1q_u8(vld1q_u8(table.values), vreinterpretq_u8_s32(index)));
   }
   // By 2^kBits, of 32-bit lanes.
   template <int kBits>
@@ -169,41 +147,6 @@ inline void quantize_block(const float* values, int limit, ActivationBlock& out)
   out.scaled_sum = scale * static_cast<float>(sums[0] + sums[1]);
 }
 
-// ---- exact values of an E4M3 panel
-
-// Bytes in the high halves of words, as F16 bits of value / 256.
-inline float16x8_t halves_of_e4m3(uint8x16_t bytes) {
-  const uint16x8_t words = vreinterpretq_u16_u8(bytes);
-  const uint16x8_t sign = vandq_u16(vshlq_n_u16(words, 4), vdupq_n_u16(0x8000));
-  const uint16x8_t exponent = vandq_u16(vshrq_n_u16(words, 2), vdupq_n_u16(0x3c00));
-  const uint16x8_t mantissa = vandq_u16(vshrq_n_u16(words, 1), vdupq_n_u16(0x0380));
-  return vreinterpretq_f16_u16(vorrq_u16(sign, vorrq_u16(exponent, mantissa)));
-}
-
-// Four lanes of a pair of inputs: out[16] for one, then for the other.
-inline void store_e4m3_pair(uint8x16_t bytes, float32x4_t scale, float* out) {
-  const float16x8_t halves = halves_of_e4m3(bytes);
-  vst1q_f32(out, vmulq_f32(scale, vcvt_f32_f16(vget_low_f16(halves))));
-  vst1q_f32(out + kPanel, vmulq_f32(scale, vcvt_high_f32_f16(halves)));
-}
-
-void unpack_e4m3(const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  const uint8x16_t zero = vdupq_n_u8(0);
-  for (std::int64_t i = 0; i < count; i += kBlock, out += kBlock * kPanel) {
-    const integer::Record record(block_panel(DType::kF8E4M3), panel, (k + i) / kBlock);
-    for (int v = 0; v < 4; ++v) {
-      // Scales are of sixteenths.
-      const float32x4_t scale = vmulq_n_f32(integer::load_scale<Vector, DType::kF8E4M3>(record, 0, v), 4096.0f);
-      for (int pairs = 0; pairs < kPairs / 2; ++pairs) {
-        const uint8x16_t bytes = Vector::load_e4m3(record.codes, pairs * 4 + v);
-        float* to = out + pairs * 4 * kPanel + v * 4;
-        store_e4m3_pair(vzip1q_u8(zero, bytes), scale, to);
-        store_e4m3_pair(vzip2q_u8(zero, bytes), scale, to + 2 * kPanel);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride) {
@@ -223,7 +166,6 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
 }
 
 void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {
-  if (type == DType::kF8E4M3) return unpack_e4m3(panel, k, count, out);
   integer::kernels_of<Vector>(type).unpack(panel, k, count, out);
 }
 
