@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "octet/formats/architectures.h"
 #include "octet/models/dimensions.h"
 
 namespace octet::models {
@@ -43,10 +44,11 @@ class LayerPlan {
     plan_.linear(weights.down, {matrix("mlp.down_proj", hidden, inner, {Kind::kColumns}, bias)});
   }
 
-  void moe(MoeWeights& weights, const MoeNames& names) {
+  void moe(MoeWeights& weights) {
+    const formats::ExpertLayout& names = *formats::architecture_by_class(config_.architecture)->experts;
     const formats::MoeConfig& moe = config_.moe;
     const std::int64_t hidden = config_.hidden_size, inner = moe.intermediate_size;
-    const std::string block = std::string(names.block) + ".";
+    const std::string block = fmt::format("{}.", names.block);
     // A rounded input could change a token's experts.
     plan_.linear(weights.router, {matrix(block + "gate", moe.experts, hidden, {}, false)}, ops::Activations::kFloat32);
     if (moe.selection_bias)
@@ -54,9 +56,11 @@ class LayerPlan {
     weights.experts.resize(static_cast<std::size_t>(moe.experts));
     for (std::size_t i = 0; i < weights.experts.size(); ++i) {
       const std::string expert = fmt::format("{}experts.{}.", block, i);
-      plan_.linear(weights.experts[i].gate_up, {matrix(expert + names.gate, inner, hidden, {Kind::kRows}, false),
-                                                matrix(expert + names.up, inner, hidden, {Kind::kRows}, false)});
-      plan_.linear(weights.experts[i].down, {matrix(expert + names.down, hidden, inner, {Kind::kColumns}, false)});
+      plan_.linear(weights.experts[i].gate_up,
+                   {matrix(fmt::format("{}{}", expert, names.gate), inner, hidden, {Kind::kRows}, false),
+                    matrix(fmt::format("{}{}", expert, names.up), inner, hidden, {Kind::kRows}, false)});
+      plan_.linear(weights.experts[i].down,
+                   {matrix(fmt::format("{}{}", expert, names.down), hidden, inner, {Kind::kColumns}, false)});
     }
   }
 
@@ -86,7 +90,7 @@ void declare_decoder(const formats::ModelConfig& config, const DecoderTraits& tr
     layer.attention(own.attention, traits.qk_norm);
     layer.norm(own.post_attention_norm, "post_attention_layernorm", hidden);
     if (has_experts(config, static_cast<std::int64_t>(i))) {
-      layer.moe(own.moe, traits.moe);
+      layer.moe(own.moe);
     } else {
       layer.mlp(own.mlp);
     }

@@ -35,16 +35,8 @@ struct DecoderWeights {
   std::unique_ptr<ops::Linear> head;  // null: the embedding, packed once
 };
 
-// How an architecture's files call the parts of a layer's experts: "model.layers.3.<block>.experts.7.<gate>.weight".
-struct MoeNames {
-  const char* block = "mlp";
-  const char* gate = "gate_proj";
-  const char* up = "up_proj";
-  const char* down = "down_proj";
-};
 struct DecoderTraits {
   bool qk_norm = false;
-  MoeNames moe = {};
 };
 // Declares the weights of a decoder under their Hugging Face names. Layers are dense or have experts, as the config
 // says.

@@ -7,8 +7,6 @@
 namespace octet::models {
 namespace {
 
-constexpr MoeNames kNames = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"};
-
 Result<> config(const formats::ModelConfig& config) {
   if (config.moe.experts == 0) return fail(ErrorCode::kInvalid, "num_local_experts is 0, but MiniMax-M2 has experts");
   if (!config.qk_norm_whole)
@@ -17,7 +15,7 @@ Result<> config(const formats::ModelConfig& config) {
 }
 
 void weights(const formats::ModelConfig& config, WeightPlan& plan, DecoderWeights& weights) {
-  declare_decoder(config, {.qk_norm = true, .moe = kNames}, plan, weights);
+  declare_decoder(config, {.qk_norm = true}, plan, weights);
 }
 
 bool forward(Pass& pass, const DecoderWeights& weights) { return decoder_forward(pass, weights); }

@@ -6,15 +6,13 @@
 namespace octet::models {
 namespace {
 
-constexpr MoeNames kNames = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"};
-
 Result<> config(const formats::ModelConfig& config) {
   if (config.moe.experts == 0) return fail(ErrorCode::kInvalid, "num_local_experts is 0, but Mixtral has experts");
   return check_decoder_config(config);
 }
 
 void weights(const formats::ModelConfig& config, WeightPlan& plan, DecoderWeights& weights) {
-  declare_decoder(config, {.moe = kNames}, plan, weights);
+  declare_decoder(config, {}, plan, weights);
 }
 
 bool forward(Pass& pass, const DecoderWeights& weights) { return decoder_forward(pass, weights); }
