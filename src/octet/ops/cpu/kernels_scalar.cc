@@ -81,8 +81,11 @@ void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride
       read_input(panels, panel, k, weights);
       for (std::int64_t r = 0; r < rows; ++r) {
         float* sums = acc + r * acc_stride + panel * kPanel;
-        const float value = in[r * in_stride + k];
-        for (int lane = 0; lane < kPanel; ++lane) sums[lane] += value * weights[lane];
+        // In double a product is exact, so that a step rounds like a fused one but for ties of ties.
+        const double value = in[r * in_stride + k];
+        for (int lane = 0; lane < kPanel; ++lane) {
+          sums[lane] = static_cast<float>(value * static_cast<double>(weights[lane]) + static_cast<double>(sums[lane]));
+        }
       }
     }
   }
