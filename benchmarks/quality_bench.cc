@@ -20,6 +20,7 @@
 #include "octet/base/flags.h"
 #include "octet/base/json.h"
 #include "octet/base/thread_team.h"
+#include "octet/formats/quantization_config.h"
 #include "octet/text/tokenizer.h"
 #include "octet/topology/machine.h"
 #include "tests/support/model_driver.h"
@@ -35,6 +36,7 @@ struct Configuration {
   std::string spec;
   DType dtype = DType::kF32;
   std::optional<DType> weights;  // what quantised matrices are widened to
+  std::string quantization;      // what they then become while loading
   Rounding rounding = Rounding::kNone;
 };
 
@@ -65,8 +67,11 @@ Result<> parse_part(std::string_view key, std::string_view value, Configuration&
     } else if (value != "default") {
       return refuse("default, int8 or e4m3");
     }
+  } else if (key == "quantization") {
+    into.quantization = value;
   } else {
-    return fail(ErrorCode::kInvalid, "{}: no key {}; there are dtype, weights and activations", into.spec, key);
+    return fail(ErrorCode::kInvalid, "{}: no key {}; there are dtype, weights, quantization and activations", into.spec,
+                key);
   }
   return {};
 }
@@ -124,9 +129,13 @@ Result<Subject> load(const std::string& spec, const std::string& model, const Se
                                  .max_context = settings.window,
                                  .max_sequences = 1};
   if (wanted.weights) {
-    options.wrap_checkpoint = [wide = *wanted.weights](std::unique_ptr<formats::Checkpoint> stored) {
-      return std::make_unique<WidenedCheckpoint>(std::move(stored), wide);
+    formats::QuantizationConfig quantization;  // plain weights, unless they become something
+    OCTET_TRY_VOID(formats::ask_quantization(wanted.quantization, "the widened model", quantization));
+    options.wrap_checkpoint = [wide = *wanted.weights, quantization](std::unique_ptr<formats::Checkpoint> stored) {
+      return std::make_unique<WidenedCheckpoint>(std::move(stored), wide, quantization);
     };
+  } else if (!wanted.quantization.empty()) {
+    return fail(ErrorCode::kInvalid, "{}: quantization needs plain weights: weights=bfloat16 or float32", spec);
   }
   if (wanted.rounding != Rounding::kNone) {
     options.wrap_backend = [rounding = wanted.rounding](std::unique_ptr<ops::Backend> inner) {
@@ -290,6 +299,7 @@ int run(int argc, char** argv) {
       "activations\n"
       "                                        and cache wide, the others are the integer paths and a 16-bit cache\n"
       "  weights=stored|float32|bfloat16       what quantised matrices are widened to before they are packed\n"
+      "  quantization=fp8|fp8_per_block        what such plain matrices then become while loading\n"
       "  activations=default|int8|e4m3         inputs of quantised matrices are rounded first: per token to int8 by "
       "32\n"
       "                                        (llama.cpp), to E4M3 by 128 (GPUs)\n");

@@ -14,12 +14,15 @@
 
 namespace octet::bench {
 
-// Tensors of block types become F32 or BF16 (to nearest even) when they are read; all else is the file's own.
+// Tensors of block types become F32 or BF16 (to nearest even) when they are read; all else is the file's own, but for
+// what is said of their quantisation.
 class WidenedCheckpoint final : public formats::Checkpoint {
  public:
-  WidenedCheckpoint(std::unique_ptr<formats::Checkpoint> stored, DType wide) : stored_(std::move(stored)), wide_(wide) {
+  WidenedCheckpoint(std::unique_ptr<formats::Checkpoint> stored, DType wide, formats::QuantizationConfig quantization)
+      : stored_(std::move(stored)), wide_(wide) {
     path_ = stored_->path();
     config_ = stored_->config();
+    config_.quantization = std::move(quantization);
   }
 
   const formats::StoredTensor* find(std::string_view name) const override {
