@@ -126,7 +126,7 @@ class Measurement {
 
 struct Settings {
   std::optional<std::string> model;
-  std::string rows = "prefill:512,prefill:2048,decode:64,streams:4x128x64,streams:16x128x64", dtype = "auto";
+  std::string rows = "prefill:512,prefill:2048,decode:64,streams:4x128x64,streams:16x128x64", dtype = "auto", quantization;
   std::int64_t threads = 0, repeats = 1, kv_blocks = 1024;
   std::optional<std::int64_t> step_rows;
   bool json = false;
@@ -151,6 +151,7 @@ Result<> measure(const Settings& settings) {
   options.skip_tokenizer = true;
   options.prefix_caching = false;
   options.dtype = settings.dtype;
+  options.open.quantization = settings.quantization;
   options.threads = static_cast<int>(settings.threads);
   options.kv_blocks = settings.kv_blocks;
   if (settings.step_rows) options.max_num_batched_tokens = static_cast<std::int32_t>(*settings.step_rows);
@@ -207,6 +208,7 @@ int run(int argc, char** argv) {
        .min = 0,
        .max = 1024},
       {.names = "--dtype", .group = group, .target = &settings.dtype, .help = "as octet serve's"},
+      {.names = "--quantization", .group = group, .target = &settings.quantization, .help = "as octet serve's"},
       {.names = "--max-num-batched-tokens",
        .group = group,
        .target = &settings.step_rows,
