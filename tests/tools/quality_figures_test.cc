@@ -83,7 +83,7 @@ TEST(WidenedCheckpoint, HoldsTheValuesOfTheStoredOne) {
   const auto widened = [](DType wide) {
     testing::DriverOptions options{.dtype = DType::kF32};
     options.wrap_checkpoint = [wide](std::unique_ptr<formats::Checkpoint> inner) {
-      return std::make_unique<WidenedCheckpoint>(std::move(inner), wide);
+      return std::make_unique<WidenedCheckpoint>(std::move(inner), wide, formats::QuantizationConfig{});
     };
     return logits_of(options);
   };
