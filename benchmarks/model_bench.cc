@@ -126,7 +126,8 @@ class Measurement {
 
 struct Settings {
   std::optional<std::string> model;
-  std::string rows = "prefill:512,prefill:2048,decode:64,streams:4x128x64,streams:16x128x64", dtype = "auto", quantization;
+  std::string rows = "prefill:512,prefill:2048,decode:64,streams:4x128x64,streams:16x128x64", dtype = "auto",
+              quantization;
   std::int64_t threads = 0, repeats = 1, kv_blocks = 1024;
   std::optional<std::int64_t> step_rows;
   bool json = false;
