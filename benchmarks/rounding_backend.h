@@ -45,6 +45,9 @@ class RoundingBackend final : public ops::Backend {
   std::string_view name() const override { return inner_->name(); }
   std::unique_ptr<ops::Stream> create_stream() override { return inner_->create_stream(); }
   bool can_pack(DType type) const override { return inner_->can_pack(type); }
+  bool can_scale(const ops::WeightScale& scale, std::int64_t inputs) const override {
+    return inner_->can_scale(scale, inputs);
+  }
   std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
                             const ops::WeightScale& scale) const override {
     return inner_->packed_bytes(type, outputs, inputs, scale);

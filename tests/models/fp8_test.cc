@@ -213,6 +213,24 @@ TEST_F(Fp8Plan, RanksTakeTheScalesOfTheirShare) {
   }
 }
 
+TEST_F(Fp8Plan, BlocksThatNoPanelHoldsAreRefused) {
+  for (const std::int64_t inputs : {48, 96}) {
+    const Fp8Matrix matrix(96, 128, {32, inputs});
+    const auto checkpoint = open({{"quant_method", "fp8"}, {"weight_block_size", {32, inputs}}},
+                                 {{std::string(kModule) + ".weight", matrix.weight},
+                                  {std::string(kModule) + ".weight_scale_inv", matrix.scale}});
+    const auto whole = share(*checkpoint, {.name = kModule, .outputs = 96, .inputs = 128}, 0, 1);
+    if (inputs % 32 == 0) {
+      ASSERT_TRUE(whole) << whole.error().message;
+      EXPECT_EQ(*whole, matrix.values);
+    } else {
+      ASSERT_FALSE(whole);
+      EXPECT_THAT(whole.error().message, AllOf(HasSubstr("model.layers.0.mlp.up_proj.weight"),
+                                               HasSubstr("a scale for every 48 inputs, expected a multiple of 32")));
+    }
+  }
+}
+
 TEST_F(Fp8Plan, BlocksThatRanksWouldCutAreRefused) {
   const Fp8Matrix matrix(96, 64, {32, 64});
   const auto checkpoint = open(

@@ -179,6 +179,12 @@ Result<> WeightPlan::check_entry(const Entry& entry, const Checkpoint& checkpoin
     for (const DType type : {entry.found[i].weight->dtype, part.weight.dtype}) {
       if (!backend.can_pack(type)) return unsupported_type(checkpoint, weight_name(spec), type, backend.name());
     }
+    if (!backend.can_scale(part.scale, part.weight.dims[1])) {
+      return within_tensor(checkpoint, weight_name(spec),
+                           {ErrorCode::kUnsupported,
+                            fmt::format("a scale for every {} inputs, expected a multiple of 32 of them or whole rows",
+                                        part.scale.block_inputs)});
+    }
     if (spec.bias) {
       const DType bias = stored(checkpoint, bias_name(spec)).dtype;
       if (!is_float(bias)) return unsupported_type(checkpoint, bias_name(spec), bias, backend.name());

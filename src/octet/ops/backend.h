@@ -103,6 +103,9 @@ class Backend {
   // ---- at load time
   // Whether linear() computes with this stored type.
   virtual bool can_pack(DType type) const = 0;
+  // Whether it computes with an FP8 matrix of so many inputs whose scales lie so. Blocks of a multiple of 32 inputs can
+  // be relied on, and of whole rows.
+  virtual bool can_scale(const WeightScale& scale, std::int64_t inputs) const = 0;
   // Device memory of one packed part of this stored type and these blocks of scales, without its bias.
   virtual std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
                                     const WeightScale& scale) const = 0;

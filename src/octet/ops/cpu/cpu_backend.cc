@@ -39,6 +39,9 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<CpuStream>(threads_); }
   bool can_pack(DType type) const override { return is_float_type(type) || is_block_type(type); }
+  bool can_scale(const WeightScale& scale, std::int64_t inputs) const override {
+    return has_e4m3_layout(scale, inputs);
+  }
   std::int64_t packed_bytes(DType type, std::int64_t outputs, std::int64_t inputs,
                             const WeightScale& scale) const override {
     const std::int64_t panel =
