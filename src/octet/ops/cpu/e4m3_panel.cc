@@ -40,9 +40,7 @@ float scale_at(const WeightScale& scale, std::int64_t output, std::int64_t input
   if (values.data == nullptr) return 1.0f;
   const std::int64_t at =
       output / scale.block_outputs * values.strides[0] + input / scale.block_inputs * values.strides[1];
-  if (values.dtype == DType::kF32) return values.as<const float>()[at];
-  const std::uint16_t half = values.as<const std::uint16_t>()[at];
-  return values.dtype == DType::kF16 ? widen_f16(half) : widen_bf16(half);
+  return widen_value(values.dtype, values.data, at);
 }
 
 struct LaneRange {

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "octet/tensor/dtype.h"
+
 namespace octet::ops::cpu {
 
 inline float widen_bf16(std::uint16_t value) { return std::bit_cast<float>(std::uint32_t{value} << 16); }
@@ -34,6 +36,13 @@ inline std::uint16_t narrow_f16(float value) {
   }
   const std::uint32_t rounded = magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | (rounded >> 13));
+}
+
+// Value i of an array of F32, F16 or BF16.
+inline float widen_value(DType type, const void* values, std::int64_t i) {
+  if (type == DType::kF32) return static_cast<const float*>(values)[i];
+  const std::uint16_t half = static_cast<const std::uint16_t*>(values)[i];
+  return type == DType::kF16 ? widen_f16(half) : widen_bf16(half);
 }
 
 }  // namespace octet::ops::cpu

@@ -19,7 +19,6 @@ const Kernels* avx2_kernels() {
     if (!runs || !add_avx2_elements(set)) return Kernels{};
     set.isa = "avx2";
     set.pack_panel = avx2::pack_panel;
-    set.widen = avx2::widen;
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;
     set.multiply = avx2::multiply;
@@ -58,7 +57,6 @@ const Kernels* neon_kernels() {
   static const Kernels kernels = [] {
     Kernels set{};
     set.isa = "neon";
-    set.widen = neon::widen;
     set.narrow = neon::narrow;
     set.unpack = neon::unpack;
     set.multiply = neon::multiply;

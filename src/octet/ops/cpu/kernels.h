@@ -17,10 +17,7 @@ struct Kernels {
   // the scalar set and in that of NEON.
   bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
 
-  // ---- types. F32, F16 or BF16 to and from F32; narrowing rounds to nearest even.
-  // narrow() also makes E4M3, which saturates at 448. rows x count values, strides in values.
-  void (*widen)(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count,
-                float* out, std::int64_t out_stride);
+  // ---- types. F32 to F32, F16, BF16 or E4M3, rounded to nearest even; E4M3 saturates at 448.
   void (*narrow)(DType type, const float* in, std::int64_t count, std::byte* out);
 
   // ---- linear layers (panel.h)

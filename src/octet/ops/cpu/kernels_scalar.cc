@@ -11,25 +11,6 @@
 namespace octet::ops::cpu {
 namespace {
 
-void widen_run(DType type, const std::byte* in, std::int64_t count, float* out) {
-  if (type == DType::kF32) {
-    std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(float));
-    return;
-  }
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(in);
-  if (type == DType::kF16) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = widen_f16(halves[i]);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = widen_bf16(halves[i]);
-  }
-}
-
-void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
-           std::int64_t out_stride) {
-  const std::int64_t bytes = type == DType::kF32 ? 4 : 2;
-  for (std::int64_t r = 0; r < rows; ++r) widen_run(type, in + r * in_stride * bytes, count, out + r * out_stride);
-}
-
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   if (type == DType::kF8E4M3) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = std::byte{f32_to_e4m3(in[i])};
@@ -68,7 +49,7 @@ void read_input(const FloatPanels& panels, int panel, std::int64_t k, float* out
       out[lane] =
           kE4M3Unit * ((code & 0x7f) == 0x7f ? std::copysign(480.0f, code & 0x80 ? -1.0f : 1.0f) : e4m3_to_f32(code));
     } else {
-      widen_run(panels.type, from, 1, out + lane);
+      out[lane] = widen_value(panels.type, from, 0);
     }
   }
 }
@@ -112,14 +93,8 @@ void quantize_block(const float* values, int limit, ActivationBlock& out) {
 }
 
 void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride) {
-  const std::int64_t whole = inputs / kBlock, rest = inputs % kBlock;
-  for (std::int64_t block = 0; block < whole; ++block) {
-    quantize_block(in + block * kBlock, limit, out[block * out_stride]);
-  }
-  if (rest == 0) return;
-  float last[kBlock] = {};
-  std::memcpy(last, in + whole * kBlock, static_cast<std::size_t>(rest) * sizeof(float));
-  quantize_block(last, limit, out[whole * out_stride]);
+  for_activation_blocks(in, inputs, out, out_stride,
+                        [limit](const float* values, ActivationBlock& block) { quantize_block(values, limit, block); });
 }
 
 // A record's codes and scales for all lanes.
@@ -175,7 +150,6 @@ const Kernels& scalar_kernels() {
   static const Kernels kernels = [] {
     Kernels set;
     set.isa = "scalar";
-    set.widen = widen;
     set.narrow = narrow;
     set.unpack = unpack;
     set.multiply = multiply;

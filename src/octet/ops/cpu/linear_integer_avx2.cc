@@ -147,14 +147,8 @@ inline void quantize_block(const float* values, int limit, ActivationBlock& out)
 }  // namespace
 
 void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride) {
-  const std::int64_t whole = inputs / kBlock, rest = inputs % kBlock;
-  for (std::int64_t block = 0; block < whole; ++block) {
-    quantize_block(in + block * kBlock, limit, out[block * out_stride]);
-  }
-  if (rest == 0) return;
-  float last[kBlock] = {};
-  for (std::int64_t i = 0; i < rest; ++i) last[i] = in[whole * kBlock + i];
-  quantize_block(last, limit, out[whole * out_stride]);
+  for_activation_blocks(in, inputs, out, out_stride,
+                        [limit](const float* values, ActivationBlock& block) { quantize_block(values, limit, block); });
 }
 
 void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,

@@ -6,8 +6,6 @@
 namespace octet::ops::cpu::neon {
 
 // Contracts: kernels.h.
-void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
-           std::int64_t out_stride);
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out);
 void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
 void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,

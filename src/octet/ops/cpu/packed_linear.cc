@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::int64_t kPanelsPerTask = 4;
 
-float widen_value(DType type, const void* values, std::int64_t i) {
-  if (type == DType::kF32) return static_cast<const float*>(values)[i];
-  const std::uint16_t half = static_cast<const std::uint16_t*>(values)[i];
-  return type == DType::kF16 ? widen_f16(half) : widen_bf16(half);
-}
-
 // Whether the matrix fills panels, and its scales are what the interface says.
 bool is_sound(const LinearPart& part, std::int64_t inputs) {
   const TensorView& weight = part.weight;

@@ -231,4 +231,17 @@ struct alignas(16) ActivationBlock {
   std::int32_t sums[2];  // of the quants, by halves of the block
 };
 
+// Calls round(values, block) for every 32 inputs of a row, the last ones filled up with zeros; block b is
+// out[b * out_stride].
+template <typename Round>
+OCTET_PANEL_INLINE void for_activation_blocks(const float* in, std::int64_t inputs, ActivationBlock* out,
+                                              std::int64_t out_stride, Round round) {
+  const std::int64_t whole = inputs / kBlock, rest = inputs % kBlock;
+  for (std::int64_t block = 0; block < whole; ++block) round(in + block * kBlock, out[block * out_stride]);
+  if (rest == 0) return;
+  float last[kBlock] = {};
+  for (std::int64_t i = 0; i < rest; ++i) last[i] = in[whole * kBlock + i];
+  round(last, out[whole * out_stride]);
+}
+
 }  // namespace octet::ops::cpu

@@ -1,17 +1,11 @@
-// Widening and narrowing with AVX2 and F16C. No standard header with inline functions may come in: the
-// linker could keep this file's AVX2 copy of one for the whole program.
+// Narrowing with AVX2 and F16C. No standard header with inline functions may come in: the linker could keep this file's
+// AVX2 copy of one for the whole program.
 #include <immintrin.h>
 
 #include "octet/ops/cpu/avx2.h"
 
 namespace octet::ops::cpu::avx2 {
 namespace {
-
-inline __m128i load_halves(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
-
-inline __m256 widen_bf16(__m128i halves) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
-}
 
 inline __m128i narrow_bf16(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
@@ -22,25 +16,6 @@ inline __m128i narrow_bf16(__m256 values) {
   const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(values, values, _CMP_UNORD_Q));
   const __m256i chosen = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
   return _mm_packus_epi32(_mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
-}
-
-inline __m256 widen_eight(DType type, const std::uint16_t* in) {
-  return type == DType::kF16 ? _mm256_cvtph_ps(load_halves(in)) : widen_bf16(load_halves(in));
-}
-
-template <DType kType>
-void widen_rows(const std::uint16_t* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
-                std::int64_t out_stride) {
-  for (std::int64_t r = 0; r < rows; ++r, in += in_stride, out += out_stride) {
-    std::int64_t i = 0;
-    for (; i + 8 <= count; i += 8) _mm256_storeu_ps(out + i, widen_eight(kType, in + i));
-    if (i == count) continue;
-    alignas(32) std::uint16_t halves[8] = {};
-    alignas(32) float wide[8];
-    for (std::int64_t k = i; k < count; ++k) halves[k - i] = in[k];
-    _mm256_store_ps(wide, widen_eight(kType, halves));
-    for (std::int64_t k = i; k < count; ++k) out[k] = wide[k - i];
-  }
 }
 
 inline __m128i narrow_eight(DType type, __m256 values) {
@@ -101,15 +76,6 @@ void copy_floats(const float* in, std::int64_t count, float* out) {
 }
 
 }  // namespace
-
-void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
-           std::int64_t out_stride) {
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(in);
-  if (type == DType::kF16) return widen_rows<DType::kF16>(halves, in_stride, rows, count, out, out_stride);
-  if (type == DType::kBF16) return widen_rows<DType::kBF16>(halves, in_stride, rows, count, out, out_stride);
-  const auto* values = reinterpret_cast<const float*>(in);
-  for (std::int64_t r = 0; r < rows; ++r) copy_floats(values + r * in_stride, count, out + r * out_stride);
-}
 
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   if (type == DType::kF8E4M3) return narrow_bytes(in, count, out);

@@ -1,4 +1,4 @@
-// Widening and narrowing with NEON.
+// Narrowing with NEON.
 #include <arm_neon.h>
 
 #include "octet/ops/cpu/neon.h"
@@ -42,31 +42,9 @@ void narrow_bytes(const float* in, std::int64_t count, std::byte* out) {
 }
 
 template <DType kType>
-float32x4_t widen_four(const std::uint16_t* in) {
-  const uint16x4_t halves = vld1_u16(in);
-  return kType == DType::kF16 ? vcvt_f32_f16(vreinterpret_f16_u16(halves))
-                              : vreinterpretq_f32_u32(vshll_n_u16(halves, 16));
-}
-
-template <DType kType>
 uint16x4_t narrow_four(const float* in) {
   const float32x4_t values = vld1q_f32(in);
   return kType == DType::kF16 ? vreinterpret_u16_f16(vcvt_f16_f32(values)) : narrow_bf16(values);
-}
-
-template <DType kType>
-void widen_rows(const std::uint16_t* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
-                std::int64_t out_stride) {
-  for (std::int64_t r = 0; r < rows; ++r, in += in_stride, out += out_stride) {
-    std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4) vst1q_f32(out + i, widen_four<kType>(in + i));
-    if (i == count) continue;
-    std::uint16_t halves[4] = {};
-    float wide[4];
-    for (std::int64_t k = i; k < count; ++k) halves[k - i] = in[k];
-    vst1q_f32(wide, widen_four<kType>(halves));
-    for (std::int64_t k = i; k < count; ++k) out[k] = wide[k - i];
-  }
 }
 
 template <DType kType>
@@ -88,15 +66,6 @@ void copy_floats(const float* in, std::int64_t count, float* out) {
 }
 
 }  // namespace
-
-void widen(DType type, const std::byte* in, std::int64_t in_stride, std::int64_t rows, std::int64_t count, float* out,
-           std::int64_t out_stride) {
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(in);
-  if (type == DType::kF16) return widen_rows<DType::kF16>(halves, in_stride, rows, count, out, out_stride);
-  if (type == DType::kBF16) return widen_rows<DType::kBF16>(halves, in_stride, rows, count, out, out_stride);
-  const auto* values = reinterpret_cast<const float*>(in);
-  for (std::int64_t r = 0; r < rows; ++r) copy_floats(values + r * in_stride, count, out + r * out_stride);
-}
 
 void narrow(DType type, const float* in, std::int64_t count, std::byte* out) {
   if (type == DType::kF8E4M3) return narrow_bytes(in, count, out);
