@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,6 +152,24 @@ TEST_F(Start, KvCacheDtypeIsThatOfTheActivationsOrFp8) {
   EXPECT_THAT(refusal({"--kv-cache-dtype", "fp8_e5m2"}, 2),
               HasSubstr("--kv-cache-dtype fp8_e5m2: not built into this version; supported are auto, bfloat16"));
   EXPECT_THAT(refusal({"--kv-cache-dtype", "fp7"}, 2), HasSubstr("--kv-cache-dtype: must be one of auto, bfloat16"));
+}
+
+// Formats that change answers show in the fingerprint, and the cache's in the metrics.
+TEST_F(Start, FormatsAreTold) {
+  std::set<std::string> fingerprints;
+  const auto told = [&](const std::vector<std::string>& more) {
+    ServerProcess server(arguments(more));
+    EXPECT_TRUE(server.serves()) << server.output();
+    const HttpReply reply = http_post(server.port(), "/v1/chat/completions", kChat);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    fingerprints.insert(reply.json()["system_fingerprint"].get<std::string>());
+    return http_get(server.port(), "/metrics").body;
+  };
+  EXPECT_THAT(told({"--max-model-len", "64"}), HasSubstr("cache_dtype=\"auto\","));
+  EXPECT_THAT(told({"--max-model-len", "64", "--kv-cache-dtype", "fp8"}), HasSubstr("cache_dtype=\"fp8\","));
+  told({"--max-model-len", "64", "--quantization", "fp8_per_tensor"});
+  told({"--max-model-len", "64", "--quantization", "fp8_per_block"});
+  EXPECT_EQ(fingerprints.size(), 4U);
 }
 
 TEST_F(Start, QuantizationIsMadeWhileLoading) {

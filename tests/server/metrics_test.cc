@@ -173,8 +173,9 @@ TEST(Metrics, ValuesOfKnownRequests) {
   expect("vllm:num_requests_running", 0);
   expect("vllm:num_requests_waiting", 0);
   expect("vllm:kv_cache_usage_perc", 0);
-  expect("vllm:cache_config_info", 1,
-         {{"block_size", "16"}, {"num_gpu_blocks", "4096"}, {"enable_prefix_caching", "True"}});
+  expect(
+      "vllm:cache_config_info", 1,
+      {{"block_size", "16"}, {"num_gpu_blocks", "4096"}, {"enable_prefix_caching", "True"}, {"cache_dtype", "auto"}});
   expect("octet:http_requests_total", 3, {{"route", "/v1/completions"}, {"status", "200"}});
   expect("octet:http_requests_total", 1, {{"route", "/v1/completions"}, {"status", "400"}});
   expect("octet:http_requests_total", 1, {{"route", "other"}, {"status", "404"}});

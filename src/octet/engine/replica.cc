@@ -177,7 +177,10 @@ Result<> Loader::plan() {
   max_rows_ = options_.max_num_batched_tokens.value_or(std::max(kMostStepRows, options_.max_num_seqs));
   OCTET_TRY(load_.dtype, compute_type(options_.dtype, replica_->config.dtype));
   replica_->dtype = dtype_info(load_.dtype).name;
-  OCTET_TRY(load_.cache_dtype, cache_type(options_.kv_cache_dtype, load_.dtype, replica_->config.quantization));
+  OCTET_TRY(const DType cache, cache_type(options_.kv_cache_dtype, load_.dtype, replica_->config.quantization));
+  load_.cache_dtype = cache;
+  replica_->cache_dtype = dtype_info(cache).name;
+  replica_->kv_cache_dtype = options_.kv_cache_dtype;
   load_.max_rows = max_rows_;
   load_.max_logits_rows = logits_rows(executor_config());
   load_.block_size = options_.block_size;

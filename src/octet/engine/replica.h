@@ -59,10 +59,12 @@ struct Replica {
   std::int32_t max_model_len = 0;
   std::int64_t kv_tokens = 0;  // the pool's size
   std::int64_t weight_bytes = 0, kv_bytes = 0;
-  double memory_share = 0;         // as in ReplicaOptions
-  std::string backend;             // "cpu/avx2, 2 threads"
-  std::string dtype;               // of activations and of the KV cache
-  std::unique_ptr<Engine> engine;  // declared last: it uses the tokenizer
+  double memory_share = 0;              // as in ReplicaOptions
+  std::string backend;                  // "cpu/avx2, 2 threads"
+  std::string dtype;                    // of activations
+  std::string cache_dtype;              // of the KV cache
+  std::string kv_cache_dtype = "auto";  // as in ReplicaOptions
+  std::unique_ptr<Engine> engine;       // declared last: it uses the tokenizer
 };
 
 // Errors name the file, field or flag. Ends with a real forward pass, so that a replica that was loaded can serve.

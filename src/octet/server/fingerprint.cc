@@ -22,12 +22,15 @@ std::string_view instruction_set(std::string_view backend) {
 
 std::string configuration_hash(const engine::Replica& replica) {
   const formats::ModelConfig& c = replica.config;
-  const std::string text =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", OCTET_VERSION, instruction_set(replica.backend),
-                  replica.dtype, c.architecture, c.layers, c.hidden_size, c.heads, c.kv_heads, c.head_dim,
-                  c.intermediate_size, c.vocab_size, c.norm_epsilon, c.rope.theta, c.rope.factor,
-                  static_cast<int>(c.rope.scaling), replica.weight_bytes, replica.max_model_len);
-  return sha256_hex(text).substr(0, kHashDigits);
+  const std::string computation = fmt::format("{} {} {} {} {}", OCTET_VERSION, instruction_set(replica.backend),
+                                              replica.dtype, replica.cache_dtype, c.quantization.name);
+  const std::string shape =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", c.architecture, c.layers, c.hidden_size, c.heads,
+                  c.kv_heads, c.head_dim, c.intermediate_size, c.vocab_size, c.norm_epsilon, c.rope.theta,
+                  c.rope.factor, static_cast<int>(c.rope.scaling), replica.weight_bytes, replica.max_model_len);
+  const std::string experts = fmt::format("{} {} {} {} {}", c.moe.experts, c.moe.top_k, c.moe.intermediate_size,
+                                          c.moe.renormalize, c.moe.factor);
+  return sha256_hex(computation + " " + shape + " " + experts).substr(0, kHashDigits);
 }
 
 std::string fingerprint_json(const FingerprintOptions& options, const engine::Replica& replica,

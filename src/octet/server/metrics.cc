@@ -192,7 +192,7 @@ void add_cache_config(Families& out, const engine::Replica& replica) {
       {"kv_cache_size_tokens", std::to_string(replica.kv_tokens)},
       {"kv_cache_max_concurrency", fmt::format("{:.2f}", fraction(replica.kv_tokens, replica.max_model_len))},
       {"_block_size_resolved", "True"},
-      {"cache_dtype", "auto"},
+      {"cache_dtype", replica.kv_cache_dtype},
       {"mamba_cache_dtype", "auto"},
       {"mamba_ssm_cache_dtype", "auto"},
       {"mamba_cache_mode", "none"},
