@@ -37,6 +37,8 @@ TEST(Str01, AStepThatFailsEndsItsStreamsWithAnError) {
     HttpClient client(server.port()), whole(server.port());
     faults->hold();
     client.post(route, request);
+    // The step that is let go must be the stream's: the other request follows once that is in the engine.
+    EXPECT_TRUE(eventually([&] { return server.engine().stats().running == 1; }));
     whole.post(kRoute, body(400));
     EXPECT_TRUE(eventually([&] { return server.engine().stats().running + server.engine().stats().waiting == 2; }));
     faults->let_one();
