@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -272,14 +273,16 @@ TEST(Str06, LogprobsAreSoundAndTheSameStreamed) {
   EXPECT_EQ(content(R"("temperature":1,"seed":5,"top_k":1)"), content(R"("temperature":0)"));
 }
 
-// ---- PFX-02: a second server computes every prompt afresh.
+// ---- PFX-02: a second server computes every prompt afresh. With keys and values as the model computes them, and in
+// FP8.
 
 using Ids = std::vector<std::int32_t>;
 
-class Pfx02 : public ::testing::Test {
+class Pfx02 : public ::testing::TestWithParam<std::optional<DType>> {
  protected:
+  static TinyServerSpec spec() { return {.cache_dtype = GetParam()}; }
   static TestServerOptions without_cache() {
-    TestServerOptions options = tiny_server();
+    TestServerOptions options = tiny_server(spec());
     options.prefix_caching = false;
     return options;
   }
@@ -302,8 +305,8 @@ class Pfx02 : public ::testing::Test {
   Rig reference_{without_cache()};
 };
 
-TEST_F(Pfx02, TwiceTheSameAtBlockBorders) {
-  Rig rig;
+TEST_P(Pfx02, TwiceTheSameAtBlockBorders) {
+  Rig rig(tiny_server(spec()));
   for (const std::size_t length : {15, 16, 17, 31, 32, 33, 64, 65}) {
     const std::string request = body(ids(length));
     const Json wanted = expected(request), miss = rig.ask(request), hit = rig.ask(request);
@@ -317,8 +320,8 @@ TEST_F(Pfx02, TwiceTheSameAtBlockBorders) {
   EXPECT_TRUE(rig.server.comes_to_rest());
 }
 
-TEST_F(Pfx02, PromptsThatBeginAlike) {
-  Rig rig;
+TEST_P(Pfx02, PromptsThatBeginAlike) {
+  Rig rig(tiny_server(spec()));
   const Ids first = ids(65);
   rig.ask(body(first));
   for (const std::size_t shared : {16, 17, 31}) {
@@ -335,8 +338,8 @@ TEST_F(Pfx02, PromptsThatBeginAlike) {
 }
 
 // The second prompt of a chat holds the first answer, whose blocks are in the cache, too.
-TEST_F(Pfx02, TwoTurnsOfAChat) {
-  Rig rig;
+TEST_P(Pfx02, TwoTurnsOfAChat) {
+  Rig rig(tiny_server(spec()));
   std::string letters;
   for (char c = 'a'; c <= 'z'; ++c) letters += fmt::format("{}{}", c == 'a' ? "" : ",", static_cast<int>(c));
   const auto chat = [&](Rig& server, const Json& messages) {
@@ -365,8 +368,8 @@ TEST_F(Pfx02, TwoTurnsOfAChat) {
 }
 
 // Their common blocks fill while both run: those that are not full yet must not be shared.
-TEST_F(Pfx02, EqualPromptsAtTheSameMoment) {
-  Rig rig;
+TEST_P(Pfx02, EqualPromptsAtTheSameMoment) {
+  Rig rig(tiny_server(spec()));
   for (const std::size_t length : {5, 16, 20, 40}) {
     const Ids prompt = ids(length);
     std::vector<std::string> bodies(2, body(prompt, R"("temperature":0)", 40));
@@ -379,12 +382,12 @@ TEST_F(Pfx02, EqualPromptsAtTheSameMoment) {
   EXPECT_TRUE(rig.server.comes_to_rest());
 }
 
-TEST_F(Pfx02, UnderEvictionPressure) {
-  TinyServerSpec spec;
-  spec.slots = 6;
-  spec.context = 256;
-  spec.blocks = 20;  // five of the prompts, without their answers
-  Rig rig(tiny_server(spec));
+TEST_P(Pfx02, UnderEvictionPressure) {
+  TinyServerSpec tight = spec();
+  tight.slots = 6;
+  tight.context = 256;
+  tight.blocks = 20;  // five of the prompts, without their answers
+  Rig rig(tiny_server(tight));
   std::vector<std::string> bodies;
   std::vector<Json> wanted;
   const Ids start = ids(33);
@@ -415,8 +418,8 @@ TEST_F(Pfx02, UnderEvictionPressure) {
   EXPECT_TRUE(rig.server.comes_to_rest());
 }
 
-TEST_F(Pfx02, LogprobsOfThePromptAreCompleteOnAHit) {
-  Rig rig;
+TEST_P(Pfx02, LogprobsOfThePromptAreCompleteOnAHit) {
+  Rig rig(tiny_server(spec()));
   for (const std::size_t length : {16, 33, 65}) {
     const Ids prompt = ids(length);
     const std::string plain = body(prompt), scored = body(prompt, R"("temperature":0,"prompt_logprobs":2)");
@@ -432,6 +435,19 @@ TEST_F(Pfx02, LogprobsOfThePromptAreCompleteOnAHit) {
     EXPECT_EQ(said(rig.ask(plain)), expected(plain));
   }
   EXPECT_TRUE(rig.server.comes_to_rest());
+}
+
+INSTANTIATE_TEST_SUITE_P(Caches, Pfx02, ::testing::Values(std::nullopt, DType::kF8E4M3),
+                         [](const ::testing::TestParamInfo<std::optional<DType>>& info) {
+                           return info.param ? std::string(dtype_info(*info.param).name) : "AsComputed";
+                         });
+
+// Else the tests above would say nothing of an FP8 cache.
+TEST(Pfx02Types, AnswerEachInItsOwnWay) {
+  Rig wide, narrow(tiny_server({.cache_dtype = DType::kF8E4M3}));
+  const std::string request =
+      R"({"prompt":"blocks of sixteen tokens each","max_tokens":4,"logprobs":3,"temperature":0})";
+  EXPECT_NE(said(wide.ask(request)), said(narrow.ask(request)));
 }
 
 }  // namespace

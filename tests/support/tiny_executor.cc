@@ -17,6 +17,7 @@ std::unique_ptr<engine::ModelExecutor> make_tiny_executor(const TinyExecutorOpti
   parts.group = comm::make_solo_group();
   auto model = models::load_model(**checkpoint, *parts.backend, *parts.stream, *parts.group,
                                   {.dtype = options.dtype,
+                                   .cache_dtype = options.cache_dtype,
                                    .max_rows = options.max_rows,
                                    .max_logits_rows = options.max_rows,
                                    .max_positions = options.max_context,

@@ -1,6 +1,7 @@
 // A tiny real model behind a ModelExecutor.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "octet/engine/model_executor.h"
 #include "tests/support/tiny_model.h"
@@ -9,7 +10,8 @@ namespace octet::testing {
 
 struct TinyExecutorOptions {
   TinyModelSpec model;
-  DType dtype = DType::kBF16;  // of LoadOptions
+  DType dtype = DType::kBF16;        // of LoadOptions
+  std::optional<DType> cache_dtype;  // of LoadOptions
   int threads = 1;
   std::int32_t slots = 4, max_rows = 64, max_context = 512;
   std::int32_t blocks = 64, block_size = 16;

@@ -13,6 +13,7 @@ TestServerOptions tiny_server(const TinyServerSpec& spec) {
   executor.max_rows = spec.max_rows;
   executor.max_context = spec.context;
   executor.blocks = spec.blocks;
+  executor.cache_dtype = spec.cache_dtype;
   TestServerOptions options;
   options.executor = make_tiny_executor(executor);
   options.faults = std::make_shared<StepFaults>();

@@ -2,6 +2,7 @@
 // script. Tokens are bytes.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "tests/support/test_server.h"
 
@@ -9,7 +10,8 @@ namespace octet::testing {
 
 struct TinyServerSpec {
   std::int32_t slots = 32, max_rows = 64, context = 512;
-  std::int32_t blocks = 512;  // of 16 tokens
+  std::int32_t blocks = 512;         // of 16 tokens
+  std::optional<DType> cache_dtype;  // else as the activations
 };
 
 TestServerOptions tiny_server(const TinyServerSpec& spec = {});
