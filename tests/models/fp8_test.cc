@@ -225,8 +225,10 @@ TEST_F(Fp8Plan, BlocksThatNoPanelHoldsAreRefused) {
       EXPECT_EQ(*whole, matrix.values);
     } else {
       ASSERT_FALSE(whole);
-      EXPECT_THAT(whole.error().message, AllOf(HasSubstr("model.layers.0.mlp.up_proj.weight"),
-                                               HasSubstr("a scale for every 48 inputs, expected a multiple of 32")));
+      EXPECT_THAT(whole.error().message,
+                  AllOf(HasSubstr("model.layers.0.mlp.up_proj.weight"),
+                        HasSubstr("weight_block_size [32, 48] gives a scale for every 48 inputs, "
+                                  "expected a multiple of 32")));
     }
   }
 }

@@ -197,6 +197,31 @@ TEST_F(Start, ADeploymentsFormats) {
               AllOf(HasSubstr("--quantization modelopt: "), HasSubstr("is quantized with fp8")));
 }
 
+// One line that names the key and its value, whether --quantization confirms the checkpoint's or not.
+TEST_F(Start, BlocksThatNothingHoldsAreRefused) {
+  const std::filesystem::path golden = std::filesystem::path(OCTET_TEST_DATA) / "models/qwen3-fp8-block";
+  std::ifstream file(golden / "config.json");
+  Json config = parse_json(std::string(std::istreambuf_iterator<char>(file), {})).value();
+  const Json weights = {{"num_bits", 8}, {"type", "float"}, {"strategy", "block"}, {"block_structure", {128, 48}}};
+  const auto refused = [&](const Json& quantization, const std::string& named, std::vector<std::string> more) {
+    config["quantization_config"] = quantization;
+    const std::string changed = folder_.write("blocks.json", dump_json(config)).string();
+    more.insert(more.begin(), {golden.string(), "--port", "0", "--hf-config-path", changed, "--skip-tokenizer-init",
+                               "--load-format", "dummy"});
+    ServerProcess server(more);
+    EXPECT_EQ(server.wait(), 1) << server.output();
+    EXPECT_THAT(
+        server.output(),
+        HasSubstr("model.layers.0.self_attn.q_proj.weight: " + named +
+                  " [128, 48] gives a scale for every 48 inputs, expected a multiple of 32 of them or whole rows"));
+  };
+  const Json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {128, 48}}};
+  refused(blocks, "weight_block_size", {});
+  refused(blocks, "weight_block_size", {"--quantization", "fp8"});
+  refused({{"quant_method", "compressed-tensors"}, {"config_groups", {{"group_0", {{"weights", weights}}}}}},
+          "block_structure", {});
+}
+
 TEST_F(Start, FormatsOfModels) {
   EXPECT_GT(output_tokens({"--load-format", "safetensors", "--max-model-len", "64"}), 0);
   EXPECT_THAT(refusal({"--load-format", "gguf"}, 1), HasSubstr("--load-format: "));

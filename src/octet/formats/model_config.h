@@ -43,6 +43,7 @@ struct QuantizationConfig {
   // What has a scale of its own: a block, an output channel or a matrix. kAny: what the tensors show.
   enum class Scales : std::uint8_t { kBlock, kChannel, kTensor, kAny } scales = Scales::kAny;
   std::int64_t block_outputs = 0, block_inputs = 0;  // of kBlock and kAny; 0: none
+  std::string block_key;                             // of the configuration, which tells the blocks; for messages
   bool while_loading = false;                        // the stored weights are plain; matrices of the layers become FP8
   bool kv_cache_fp8 = false;                         // the checkpoint declares an FP8 cache
   std::vector<std::string> not_converted;            // module names, suffixes or patterns as the checkpoint lists them

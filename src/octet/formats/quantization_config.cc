@@ -59,6 +59,7 @@ Result<> read_block(const JsonFields& fields, std::string_view key, Quantization
   out.scales = Scales::kBlock;
   out.block_outputs = sides[0];
   out.block_inputs = sides[1];
+  out.block_key = key;
   return {};
 }
 

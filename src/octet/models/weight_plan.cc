@@ -79,6 +79,14 @@ Result<ShardRange> scale_range(ShardRange range, std::int64_t extent, std::int64
   return fail(ErrorCode::kUnsupported, "{} rows or columns over {} ranks cut FP8 blocks of {}", extent, ranks, block);
 }
 
+std::string no_panel(const formats::QuantizationConfig& config, const ops::WeightScale& scale) {
+  const std::string key = config.block_key.empty() ? ""
+                                                   : fmt::format("{} [{}, {}] gives ", config.block_key,
+                                                                 config.block_outputs, config.block_inputs);
+  return fmt::format("{}a scale for every {} inputs, expected a multiple of 32 of them or whole rows", key,
+                     scale.block_inputs);
+}
+
 bool becomes_fp8(const formats::QuantizationConfig& config, const MatrixSpec& spec, const StoredTensor& weight) {
   return config.while_loading && is_float(weight.dtype) && formats::converts(config, spec.name);
 }
@@ -181,9 +189,7 @@ Result<> WeightPlan::check_entry(const Entry& entry, const Checkpoint& checkpoin
     }
     if (!backend.can_scale(part.scale, part.weight.dims[1])) {
       return within_tensor(checkpoint, weight_name(spec),
-                           {ErrorCode::kUnsupported,
-                            fmt::format("a scale for every {} inputs, expected a multiple of 32 of them or whole rows",
-                                        part.scale.block_inputs)});
+                           {ErrorCode::kUnsupported, no_panel(checkpoint.config().quantization, part.scale)});
     }
     if (spec.bias) {
       const DType bias = stored(checkpoint, bias_name(spec)).dtype;
