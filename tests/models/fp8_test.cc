@@ -13,6 +13,7 @@
 #include "octet/models/weight_plan.h"
 #include "octet/tensor/convert.h"
 #include "octet/tensor/quantize_e4m3.h"
+#include "tests/support/golden_lists.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/model_driver.h"
 #include "tests/support/temp_folder.h"
@@ -57,14 +58,9 @@ Comparison compare(const std::string& folder, const char* computation, const Dri
   return out;
 }
 
-constexpr const char* kDense[] = {"qwen3-fp8-block", "qwen3-fp8-channel", "qwen3-fp8-modelopt",
-                                  "llama-fp8-tensor-dynamic", "llama-fp8-tensor-static"};
-constexpr const char* kExperts[] = {"qwen3_moe-fp8-block", "qwen3_moe-fp8-block-small", "qwen3_moe-kv8-ct",
-                                    "minimax_m2-fp8-block"};
-
 TEST(Fp8Golden, Float32EqualsReference) {
-  std::vector<const char*> all(std::begin(kDense), std::end(kDense));
-  all.insert(all.end(), std::begin(kExperts), std::end(kExperts));
+  std::vector<const char*> all(std::begin(testing::kFp8Goldens), std::end(testing::kFp8Goldens));
+  all.insert(all.end(), std::begin(testing::kFp8ExpertGoldens), std::end(testing::kFp8ExpertGoldens));
   for (const char* folder : all) {
     for (const std::string& isa : testing::available_isas()) {
       SCOPED_TRACE(fmt::format("{} {}", folder, isa));
@@ -85,13 +81,13 @@ TEST(Fp8Golden, DefaultStaysWithinItsTolerance) {
       EXPECT_GE(got.right, 0.95 * got.tokens);
     }
   };
-  for (const char* folder : kDense) within(folder, 1e-4);
-  for (const char* folder : kExperts) within(folder, 3e-3);
+  for (const char* folder : testing::kFp8Goldens) within(folder, 1e-4);
+  for (const char* folder : testing::kFp8ExpertGoldens) within(folder, 3e-3);
 }
 
 // The cache's own scales where the checkpoint has some, else 1.
 TEST(Fp8Golden, CacheEqualsReference) {
-  for (const char* folder : {"qwen3_moe-fp8-block", "qwen3_moe-kv8-ct", "qwen3_moe-kv8-unit"}) {
+  for (const char* folder : testing::kFp8CacheGoldens) {
     for (const std::string& isa : testing::available_isas()) {
       SCOPED_TRACE(fmt::format("{} {}", folder, isa));
       const Comparison got =

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/golden_lists.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/model_driver.h"
 
@@ -117,16 +118,9 @@ TEST_P(HfExpertsGolden, Bfloat16StaysWithinItsTolerance) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, HfExpertsGolden,
-                         ::testing::Values("qwen3_moe", "qwen3_moe-dense-layers", "qwen3_moe-no-norm-topk",
-                                           "qwen3_moe-sharded", "mixtral", "minimax_m2"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(Models, HfExpertsGolden, ::testing::ValuesIn(testing::kExpertGoldens), test_name);
 
-INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
-                         ::testing::Values("llama-linear-bias", "llama-tied-llama3rope", "llama-sharded-v5config",
-                                           "qwen2-bias", "qwen2-yarn", "qwen3", "qwen3-tied-v5config",
-                                           "mistral-window"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(Models, HfGolden, ::testing::ValuesIn(testing::kPlainGoldens), test_name);
 
 class GgufGolden : public ::testing::TestWithParam<const char*> {
  protected:
@@ -164,11 +158,7 @@ TEST_P(GgufGolden, DefaultStaysWithinItsTolerance) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
-                         ::testing::Values("llama-spm-f32", "llama-bpe-rope3-tied-bf16", "qwen2-yarn-tied-f16",
-                                           "qwen3-linear-tied-q8_0", "qwen2-tied-q4_0", "qwen3-q4_1",
-                                           "llama-bpe-q4_k_m", "llama-spm-q5_0-iq4", "qwen3-q5_k_mix"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, ::testing::ValuesIn(testing::kGgufGoldens), test_name);
 
 class GgufExpertsGolden : public GgufGolden {};
 
@@ -186,8 +176,7 @@ TEST_P(GgufExpertsGolden, DefaultStaysWithinItsTolerance) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GgufExpertsGolden,
-                         ::testing::Values("qwen3moe-f32", "qwen3moe-q8_0", "qwen3moe-q4_k_m"), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, GgufExpertsGolden, ::testing::ValuesIn(testing::kGgufExpertGoldens), test_name);
 
 }  // namespace
 }  // namespace octet::models

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/golden_lists.h"
 #include "tests/support/model_driver.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_model.h"
@@ -27,11 +28,7 @@ std::vector<std::int32_t> some_tokens(std::size_t count, std::int32_t seed) {
   return tokens;
 }
 
-struct Case {
-  const char* architecture;
-  DType dtype;
-  DType stored;
-};
+using Case = testing::InvarianceCase;
 
 class Invariance : public ::testing::TestWithParam<Case> {
  protected:
@@ -128,15 +125,7 @@ TEST_P(Invariance, AnInterruptedStepCanBeRunAgain) {
   EXPECT_TRUE(driver->step_interrupted({&piece, 1}, 2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Invariance,
-                         ::testing::Values(Case{"LlamaForCausalLM", DType::kF32, DType::kF32},
-                                           Case{"LlamaForCausalLM", DType::kBF16, DType::kBF16},
-                                           Case{"Qwen2ForCausalLM", DType::kF16, DType::kF16},
-                                           Case{"Qwen3ForCausalLM", DType::kBF16, DType::kBF16},
-                                           Case{"Qwen3MoeForCausalLM", DType::kF32, DType::kF32},
-                                           Case{"Qwen3MoeForCausalLM", DType::kBF16, DType::kBF16},
-                                           Case{"MixtralForCausalLM", DType::kF16, DType::kF16},
-                                           Case{"MiniMaxM2ForCausalLM", DType::kBF16, DType::kBF16}),
+INSTANTIATE_TEST_SUITE_P(Models, Invariance, ::testing::ValuesIn(testing::kInvarianceCases),
                          [](const ::testing::TestParamInfo<Case>& info) {
                            return fmt::format("{}_{}", info.param.architecture, dtype_info(info.param.dtype).name);
                          });
