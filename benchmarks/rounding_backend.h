@@ -102,6 +102,9 @@ class RoundingBackend final : public ops::Backend {
     inner_->rms_norm(stream, x, weight, epsilon, out);
   }
   void add(ops::Stream& stream, TensorView x, TensorView delta) override { inner_->add(stream, x, delta); }
+  void add_gated(ops::Stream& stream, TensorView x, TensorView delta, TensorView gate) override {
+    inner_->add_gated(stream, x, delta, gate);
+  }
   void qk_norm_rope_write(ops::Stream& stream, const ops::QkvSpec& spec, TensorView qkv, const ops::Batch& batch,
                           std::size_t group, ops::KvLayer cache) override {
     inner_->qk_norm_rope_write(stream, spec, qkv, batch, group, cache);

@@ -168,9 +168,11 @@ TEST(HfConfig, WhatIsNotBuiltIsRefusedByName) {
   EXPECT_THAT(error_with("hidden_act", "gelu"), AllOf(HasSubstr("hidden_act"), HasSubstr("gelu")));
   EXPECT_THAT(error_with("quantization_config", {{"quant_method", "awq"}}), HasSubstr("awq"));
   EXPECT_THAT(error_with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}), HasSubstr("dynamic"));
-  EXPECT_THAT(error_with("architectures", {"WalrusForCausalLM"}),
-              AllOf(HasSubstr("WalrusForCausalLM"),
-                    HasSubstr("LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM")));
+  EXPECT_THAT(
+      error_with("architectures", {"WalrusForCausalLM"}),
+      AllOf(
+          HasSubstr("WalrusForCausalLM"),
+          HasSubstr("LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen2MoeForCausalLM, Qwen3ForCausalLM")));
   EXPECT_THAT(error_with("torch_dtype", "float8"), HasSubstr("torch_dtype"));
 }
 

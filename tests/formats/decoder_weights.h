@@ -71,6 +71,13 @@ class DecoderWeightNames {
       matrix(formats::expert_module(layout, index, expert, &ExpertLayout::up), ff, hidden, false);
       matrix(formats::expert_module(layout, index, expert, &ExpertLayout::down), hidden, ff, false);
     }
+    if (layout.shared.empty()) return;
+    const std::string block = fmt::format("model.layers.{}.{}.", index, layout.block);
+    const std::int64_t shared = config_.moe.shared_intermediate_size;
+    matrix(fmt::format("{}{}", block, layout.shared_gate), 1, hidden, false);
+    matrix(fmt::format("{}{}.{}", block, layout.shared, layout.gate), shared, hidden, false);
+    matrix(fmt::format("{}{}.{}", block, layout.shared, layout.up), shared, hidden, false);
+    matrix(fmt::format("{}{}.{}", block, layout.shared, layout.down), hidden, shared, false);
   }
 
   const formats::Checkpoint& checkpoint_;

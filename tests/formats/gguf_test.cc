@@ -70,6 +70,8 @@ TEST(Gguf, NamesTranslateBothWays) {
                                  {"model.layers.12.self_attn.k_proj.bias", "blk.12.attn_k.bias"},
                                  {"model.layers.0.self_attn.q_norm.weight", "blk.0.attn_q_norm.weight"},
                                  {"model.layers.3.post_attention_layernorm.weight", "blk.3.ffn_norm.weight"},
+                                 {"model.layers.3.mlp.shared_expert.up_proj.weight", "blk.3.ffn_up_shexp.weight"},
+                                 {"model.layers.3.mlp.shared_expert_gate.weight", "blk.3.ffn_gate_inp_shexp.weight"},
                                  {"model.layers.3.mlp.gate_proj.weight", "blk.3.ffn_gate.weight"}}) {
     EXPECT_EQ(gguf_name(hf), gguf);
     EXPECT_EQ(hf_name(gguf), hf);

@@ -235,6 +235,8 @@ TEST(Golden, ExpertsAndFp8) {
   const Expected cases[] = {
       {"models/qwen3_moe", 16, 4, Method::kNone, 1, 1},
       {"models/qwen3_moe-dense-layers", 16, 4, Method::kNone, 1, 1},
+      {"models/qwen2_moe", 8, 3, Method::kNone, 1, 1},
+      {"models/qwen2_moe-fp8-block", 6, 2, Method::kFp8, 128, 128},
       {"models/mixtral", 8, 2, Method::kNone, 1, 1},
       {"models/minimax_m2", 16, 4, Method::kNone, 1, 1},
       {"models/qwen3-fp8-block", 0, 0, Method::kFp8, 128, 128},
@@ -250,6 +252,7 @@ TEST(Golden, ExpertsAndFp8) {
       {"gguf/qwen3moe-f32.gguf", 8, 2, Method::kNone, 1, 1},
       {"gguf/qwen3moe-q8_0.gguf", 8, 2, Method::kNone, 1, 1},
       {"gguf/qwen3moe-q4_k_m.gguf", 4, 2, Method::kNone, 1, 1},
+      {"gguf/qwen2moe-q8_0.gguf", 8, 2, Method::kNone, 1, 1},
   };
   for (const Expected& expected : cases) {
     SCOPED_TRACE(expected.file);

@@ -36,6 +36,13 @@ Json qwen() {
   return config;
 }
 
+Json qwen2() {
+  Json config = qwen();
+  config["architectures"] = {"Qwen2MoeForCausalLM"};
+  config["shared_expert_intermediate_size"] = 80;
+  return config;
+}
+
 Json mixtral() {
   Json config = least("MixtralForCausalLM");
   config["num_local_experts"] = 8;
@@ -80,6 +87,23 @@ TEST(MoeConfig, Qwen3TellsItsSparseLayers) {
   EXPECT_EQ(parsed(config)->moe.sparse_layers, (std::vector<bool>{false, true, false, false}));
   config.erase("head_dim");
   EXPECT_EQ(parsed(config)->head_dim, 16);  // no default of its own, unlike the dense Qwen3
+}
+
+TEST(MoeConfig, Qwen2HasASharedExpertAndBiasesUnlessTold) {
+  const auto plain = parsed(qwen2());
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->moe.experts, 16);
+  EXPECT_EQ(plain->moe.intermediate_size, 48);
+  EXPECT_EQ(plain->moe.shared_intermediate_size, 80);
+  EXPECT_FALSE(plain->moe.renormalize);
+  EXPECT_TRUE(plain->qkv_bias);
+  EXPECT_FALSE(plain->output_bias);
+  EXPECT_EQ(parsed(qwen())->moe.shared_intermediate_size, 0);
+  Json without = qwen2();
+  without["qkv_bias"] = false;
+  without["decoder_sparse_step"] = 2;
+  EXPECT_FALSE(parsed(without)->qkv_bias);
+  EXPECT_EQ(parsed(without)->moe.sparse_layers, (std::vector<bool>{false, true, false, true}));
 }
 
 TEST(MoeConfig, MixtralsIntermediateSizeIsTheExperts) {
@@ -131,6 +155,12 @@ TEST(MoeConfig, FaultsNameTheKey) {
   EXPECT_THAT(error_with(qwen(), "norm_topk_prob", 1), HasSubstr("norm_topk_prob is 1"));
   EXPECT_THAT(error_with(qwen(), "decoder_sparse_step", 0), HasSubstr("decoder_sparse_step is 0"));
   EXPECT_THAT(error_with(qwen(), "mlp_only_layers", {4}), HasSubstr("mlp_only_layers is [4]"));
+  EXPECT_THAT(error_with(qwen2(), "shared_expert_intermediate_size", nullptr),
+              HasSubstr("shared_expert_intermediate_size is missing"));
+  EXPECT_THAT(error_with(qwen2(), "shared_expert_intermediate_size", 0),
+              HasSubstr("shared_expert_intermediate_size is 0"));
+  EXPECT_THAT(error_with(qwen2(), "use_sliding_window", true), HasSubstr("use_sliding_window true"));
+  EXPECT_THAT(error_with(qwen2(), "qkv_bias", 1), HasSubstr("qkv_bias is 1"));
   EXPECT_THAT(error_with(mixtral(), "num_local_experts", "x"), HasSubstr("num_local_experts is \"x\""));
   EXPECT_THAT(error_with(minimax(), "scoring_func", "tanh"), HasSubstr("scoring_func \"tanh\" is not supported"));
   EXPECT_THAT(error_with(minimax(), "shared_intermediate_size", 8), HasSubstr("shared_intermediate_size 8"));
@@ -194,6 +224,25 @@ TEST(GgufExperts, AreFoundByTheirHuggingFaceNames) {
     EXPECT_EQ(checkpoint.source_name("model.layers.0.block_sparse_moe.experts.1.w3.weight"),
               stacked ? "blk.0.ffn_up_exps.weight" : "blk.0.ffn_up.1.weight");
   }
+}
+
+// Its gate lies in the file as a vector.
+TEST(GgufExperts, TheSharedOneIsFoundByItsHuggingFaceNames) {
+  const auto opened = Checkpoint::open(std::string(OCTET_TEST_DATA) + "/gguf/qwen2moe-q8_0.gguf");
+  ASSERT_TRUE(opened) << opened.error().message;
+  const Checkpoint& checkpoint = **opened;
+  EXPECT_EQ(checkpoint.config().architecture, "Qwen2MoeForCausalLM");
+  EXPECT_EQ(checkpoint.config().moe.shared_intermediate_size, 96);
+  EXPECT_FALSE(checkpoint.config().moe.renormalize);
+  EXPECT_TRUE(checkpoint.config().qkv_bias);
+  const auto shape_of = [&](const char* module) {
+    const StoredTensor* weight = checkpoint.find(fmt::format("model.layers.1.mlp.{}.weight", module));
+    return weight == nullptr ? std::vector<std::int64_t>{} : weight->shape;
+  };
+  EXPECT_EQ(shape_of("shared_expert_gate"), (std::vector<std::int64_t>{1, 64}));
+  EXPECT_EQ(shape_of("shared_expert.gate_proj"), (std::vector<std::int64_t>{96, 64}));
+  EXPECT_EQ(shape_of("shared_expert.down_proj"), (std::vector<std::int64_t>{64, 96}));
+  EXPECT_EQ(checkpoint.source_name("model.layers.1.mlp.shared_expert_gate.weight"), "blk.1.ffn_gate_inp_shexp.weight");
 }
 
 TEST(GgufExperts, FaultsNameTheKeyOrTheTensor) {

@@ -49,7 +49,7 @@ TEST(Load, TinyModelsOfEveryArchitectureLoad) {
 TEST(Load, ArchitecturesAreListedInOrder) {
   EXPECT_THAT(supported_architectures(),
               ElementsAre("LlamaForCausalLM", "MiniMaxM2ForCausalLM", "MistralForCausalLM", "MixtralForCausalLM",
-                          "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"));
+                          "Qwen2ForCausalLM", "Qwen2MoeForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"));
   EXPECT_EQ(find_architecture("NoSuchModel"), nullptr);
 }
 
@@ -239,6 +239,7 @@ TEST(Load, FaultsOfExpertsNameTheKey) {
   EXPECT_THAT(fault([](auto& c) { c.moe.top_groups = 2; }), HasSubstr("topk_group"));
   EXPECT_THAT(fault([](auto& c) { c.moe.factor = 0; }), HasSubstr("routed_scaling_factor"));
   EXPECT_THAT(fault([](auto& c) { c.moe.shared_intermediate_size = 8; }), HasSubstr("shared experts"));
+  EXPECT_THAT(fault([](auto& c) { c.architecture = "Qwen2MoeForCausalLM"; }), HasSubstr("width of the shared expert"));
 }
 
 struct Opened {

@@ -100,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Ranks,
                          ::testing::Values(Case{{.attention_bias = true, .mlp_bias = true},
                                                 2},  // biases of a sum are added once
                                            Case{{.architecture = "Qwen2ForCausalLM"}, 4},  // two ranks share a key head
-                                           Case{{.architecture = "Qwen3ForCausalLM", .tied = true}, 2}),
+                                           Case{{.architecture = "Qwen3ForCausalLM", .tied = true}, 2},
+                                           Case{{.architecture = "Qwen2MoeForCausalLM", .dense_step = 2}, 2}),
                          [](const ::testing::TestParamInfo<Case>& info) {
                            return fmt::format("{}_{}", info.param.spec.architecture, info.param.ranks);
                          });
@@ -112,6 +113,15 @@ TEST(Ranks, BlockFormatsAreCutBetweenBlocks) {
   const auto driver = ModelDriver::open(path, {}, std::make_unique<ThreadGroup>(meeting, 1));
   ASSERT_FALSE(driver.has_value());
   EXPECT_THAT(driver.error().message, AllOf(HasSubstr("blk.0.ffn_down.weight"), HasSubstr("blocks of 32")));
+}
+
+TEST(Ranks, SharedExpertsThatDoNotDivideAreRefusedByKey) {
+  const TempFolder folder;
+  make_tiny_model({.architecture = "Qwen2MoeForCausalLM", .shared_intermediate = 42}).write(folder.path());
+  Meeting meeting(4);
+  const auto driver = ModelDriver::open(folder.path(), {}, std::make_unique<ThreadGroup>(meeting, 0));
+  ASSERT_FALSE(driver.has_value());
+  EXPECT_THAT(driver.error().message, HasSubstr("shared_expert_intermediate_size"));
 }
 
 TEST(Ranks, WhatDoesNotDivideIsRefusedByKey) {

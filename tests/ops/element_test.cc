@@ -65,6 +65,23 @@ TEST(AddNorm, IsAddThenNorm) {
   });
 }
 
+TEST(AddGated, AddsEveryRowByItsOwnSigmoid) {
+  for_shapes([](Random& random, Machine& machine, std::int64_t rows, std::int64_t width) {
+    std::vector<float> x = normal_values(random, rows * width), delta = normal_values(random, rows * width);
+    std::vector<float> gate = normal_values(random, rows, 4.0f), sum = x;
+    gate[0] = -200.0f;  // the exponential would overflow
+    machine.backend->add_gated(*machine.stream, matrix(sum, rows), matrix(delta, rows), matrix(gate, rows));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float weight = 1.0f / (1.0f + std::exp(-gate[row]));
+      ASSERT_NEAR(weight, 1.0 / (1.0 + std::exp(-double{gate[row]})), 1e-7);
+      for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
+        const float product = weight * delta[i];  // rounded before the sum
+        ASSERT_EQ(sum[i], x[i] + product);
+      }
+    }
+  });
+}
+
 TEST(SiluMul, MatchesTheFormula) {
   for_shapes([](Random& random, Machine& machine, std::int64_t rows, std::int64_t width) {
     std::vector<float> gate_up = normal_values(random, rows * width * 2, 4.0f);

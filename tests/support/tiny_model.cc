@@ -61,6 +61,10 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   ASSERT_TRUE(file.good()) << path;
 }
 
+bool is_qwen_moe(const TinyModelSpec& spec) {
+  return spec.architecture == "Qwen2MoeForCausalLM" || spec.architecture == "Qwen3MoeForCausalLM";
+}
+
 class Weights {
  public:
   Weights(const TinyModelSpec& spec, TestTensors& tensors) : spec_(spec), random_(spec.seed), tensors_(tensors) {}
@@ -73,7 +77,7 @@ class Weights {
 
   void layer(int index) {
     const std::string layer = fmt::format("model.layers.{}.", index);
-    const bool qwen2 = spec_.architecture == "Qwen2ForCausalLM";
+    const bool qwen2 = spec_.architecture.starts_with("Qwen2");
     const bool qkv_bias = qwen2 || spec_.attention_bias;
     const int q = spec_.heads * spec_.head_dim, kv = spec_.kv_heads * spec_.head_dim;
     norm(layer + "input_layernorm", spec_.hidden);
@@ -92,8 +96,11 @@ class Weights {
       if (minimax) add(layer + "block_sparse_moe.e_score_correction_bias", {spec_.experts}, 0.0, 0.1);
       return;
     }
-    if (spec_.architecture == "Qwen3MoeForCausalLM" && (index + 1) % spec_.dense_step == 0)
-      return experts(layer + "mlp.", {"gate_proj", "up_proj", "down_proj"});
+    if (is_qwen_moe(spec_) && (index + 1) % spec_.dense_step == 0) {
+      experts(layer + "mlp.", {"gate_proj", "up_proj", "down_proj"});
+      if (qwen2) shared_expert(layer + "mlp.");
+      return;
+    }
     matrix(layer + "mlp.gate_proj", spec_.intermediate, spec_.hidden, spec_.mlp_bias);
     matrix(layer + "mlp.up_proj", spec_.intermediate, spec_.hidden, spec_.mlp_bias);
     matrix(layer + "mlp.down_proj", spec_.hidden, spec_.intermediate, spec_.mlp_bias);
@@ -108,6 +115,12 @@ class Weights {
       matrix(expert + names[1], spec_.expert_intermediate, spec_.hidden);
       matrix(expert + names[2], spec_.hidden, spec_.expert_intermediate);
     }
+  }
+  void shared_expert(const std::string& block) {
+    matrix(block + "shared_expert_gate", 1, spec_.hidden);
+    matrix(block + "shared_expert.gate_proj", spec_.shared_intermediate, spec_.hidden);
+    matrix(block + "shared_expert.up_proj", spec_.shared_intermediate, spec_.hidden);
+    matrix(block + "shared_expert.down_proj", spec_.hidden, spec_.shared_intermediate);
   }
   void add(const std::string& name, std::vector<std::int64_t> shape, double mean, double deviation) {
     TestTensor tensor{.dtype = spec_.dtype, .shape = std::move(shape), .values = {}, .bytes = {}};
@@ -129,7 +142,7 @@ std::string_view torch_name(DType dtype) {
 
 // As the architectures' own files spell it.
 void add_experts(const TinyModelSpec& spec, nlohmann::ordered_json& config) {
-  const bool qwen = spec.architecture == "Qwen3MoeForCausalLM", minimax = spec.architecture == "MiniMaxM2ForCausalLM";
+  const bool qwen = is_qwen_moe(spec), minimax = spec.architecture == "MiniMaxM2ForCausalLM";
   if (!qwen && !minimax && spec.architecture != "MixtralForCausalLM") return;
   config[qwen ? "num_experts" : "num_local_experts"] = spec.experts;
   config["num_experts_per_tok"] = spec.experts_per_token;
@@ -137,6 +150,7 @@ void add_experts(const TinyModelSpec& spec, nlohmann::ordered_json& config) {
   if (qwen) {
     config["norm_topk_prob"] = true;
     config["decoder_sparse_step"] = spec.dense_step;
+    if (spec.architecture.starts_with("Qwen2")) config["shared_expert_intermediate_size"] = spec.shared_intermediate;
   }
   if (minimax) {
     config["scoring_func"] = "sigmoid";

@@ -26,7 +26,8 @@ struct TinyModelSpec {
   std::string architecture = "LlamaForCausalLM";  // or any other that is supported
   int layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, intermediate = 128, vocabulary = 320;
   int experts = 6, experts_per_token = 2, expert_intermediate = 48;  // of architectures that have experts
-  int dense_step = 1;  // of Qwen3MoeForCausalLM: every dense_step-th layer has experts, the others are dense
+  int shared_intermediate = 40;                                      // of Qwen2MoeForCausalLM
+  int dense_step = 1;  // of Qwen*Moe: every dense_step-th layer has experts, the others are dense
   int max_positions = 4096;
   bool tied = false;
   bool attention_bias = false, mlp_bias = false;  // of Llama

@@ -13,12 +13,17 @@ struct ExpertLayout {
   std::string_view gate, up, down;    // modules of one expert, "experts.N." before them
   std::string_view count_key;         // of config.json
   std::string_view intermediate_key;  // of config.json
+  // The expert that every token passes, with modules as one of the others, and the linear layer that weighs it; empty:
+  // there is none.
+  std::string_view shared, shared_gate;
+  std::string_view shared_intermediate_key;  // of config.json
 };
 
 struct ArchitectureInfo {
   std::string_view hf_class;              // "architectures" of config.json
   std::string_view gguf_name;             // "general.architecture" of a GGUF file; empty: none of its own
   bool always_qkv_bias = false;           // q, k and v have biases though config.json has no key for it
+  bool qkv_bias_key = false;              // or qkv_bias, where it is false
   std::int64_t default_head_dim = 0;      // where config.json has no head_dim; 0: hidden_size / num_attention_heads
   bool window_by_size = false;            // sliding_window alone makes every layer's attention a window
   bool gguf_interleaved_rope = false;     // converters reorder the rows of q and k so that rotary pairs are neighbours

@@ -141,7 +141,11 @@ Result<> read_biases(const JsonFields& config, const ArchitectureInfo& info, Mod
   OCTET_TRY(const bool attention, config.boolean("attention_bias", false));
   OCTET_TRY(model.mlp_bias, config.boolean("mlp_bias", false));
   OCTET_TRY(model.tied_embeddings, config.boolean("tie_word_embeddings", false));
-  model.qkv_bias = attention || info.always_qkv_bias;
+  bool always = info.always_qkv_bias;
+  if (info.qkv_bias_key) {
+    OCTET_TRY(always, config.boolean("qkv_bias", always));
+  }
+  model.qkv_bias = attention || always;
   model.output_bias = attention && !info.always_qkv_bias;
   return {};
 }

@@ -68,7 +68,8 @@ Result<> DummyCheckpoint::load(const std::filesystem::path& folder, const OpenOp
 void DummyCheckpoint::make_noise() {
   // One side of every matrix is hidden_size.
   const std::int64_t widest = std::max({config_.vocab_size, config_.intermediate_size, config_.moe.intermediate_size,
-                                        config_.moe.experts, config_.hidden_size, config_.heads * config_.head_dim});
+                                        config_.moe.shared_intermediate_size, config_.moe.experts, config_.hidden_size,
+                                        config_.heads * config_.head_dim});
   const auto size = static_cast<std::size_t>(widest * config_.hidden_size);
   const QuantizationConfig& quantization = config_.quantization;
   const bool fp8 = quantization.method == QuantizationConfig::Method::kFp8 && !quantization.while_loading;

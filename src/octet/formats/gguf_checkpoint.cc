@@ -61,6 +61,7 @@ class GgufCheckpoint final : public Checkpoint {
   Result<> read_text_side();
   Result<> slice_experts();
   Result<> slice_stack(const StoredTensor& stack);
+  void stand_up(const std::string& name);
   const StoredTensor* find_stored(std::string_view name) const {
     const auto found = tensors_.find(name);
     return found == tensors_.end() ? nullptr : found->second.tensor;
@@ -70,11 +71,15 @@ class GgufCheckpoint final : public Checkpoint {
   std::map<std::string_view, Located> tensors_;
   // Experts out of the tensors that hold a layer's in a row, under whose name they go.
   std::map<std::string, std::vector<StoredTensor>, std::less<>> slices_;
+  std::map<std::string, StoredTensor, std::less<>> rows_;  // matrices of one row that are stored as vectors
   std::int64_t bytes_ = 0;
 };
 
 const StoredTensor* GgufCheckpoint::find(std::string_view name) const {
-  if (const auto stored = gguf_name(name)) return find_stored(*stored);
+  if (const auto stored = gguf_name(name)) {
+    const auto row = rows_.find(*stored);
+    return row == rows_.end() ? find_stored(*stored) : &row->second;
+  }
   const auto expert = gguf_expert_name(name);
   if (!expert) return nullptr;
   const auto stack = slices_.find(expert->stacked);
@@ -108,6 +113,14 @@ Result<> GgufCheckpoint::slice_stack(const StoredTensor& stack) {
   return {};
 }
 
+// Converters drop the one output of a shared expert's gate.
+void GgufCheckpoint::stand_up(const std::string& name) {
+  const StoredTensor* stored = find_stored(name);
+  if (stored == nullptr || stored->shape.size() != 1) return;
+  StoredTensor& row = rows_[name] = *stored;
+  row.shape.insert(row.shape.begin(), 1);
+}
+
 Result<> GgufCheckpoint::slice_experts() {
   if (config_.moe.experts == 0) return {};
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
@@ -115,6 +128,7 @@ Result<> GgufCheckpoint::slice_experts() {
       const StoredTensor* stack = find_stored(name);
       if (stack != nullptr) OCTET_TRY_VOID(slice_stack(*stack));
     }
+    stand_up(gguf_shared_gate(layer));
   }
   return {};
 }

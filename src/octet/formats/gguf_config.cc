@@ -120,8 +120,8 @@ Result<> read_sizes(const Keys& keys, ModelConfig& model) {
 }
 
 // Experts of every layer. llama.cpp's models of these architectures take the softmax over all of them and renormalise
-// the chosen weights, whatever the key says.
-Result<> read_experts(const Keys& keys, ModelConfig& model) {
+// the chosen weights where none is shared, whatever the keys say.
+Result<> read_experts(const Keys& keys, const ArchitectureInfo& info, ModelConfig& model) {
   MoeConfig& moe = model.moe;
   OCTET_TRY(moe.experts, keys.integer("expert_count", kMaxExperts));
   OCTET_TRY(moe.top_k, keys.integer("expert_used_count", kMaxExperts));
@@ -133,17 +133,25 @@ Result<> read_experts(const Keys& keys, ModelConfig& model) {
   if (keys.has("expert_feed_forward_length")) {
     OCTET_TRY(moe.intermediate_size, keys.integer("expert_feed_forward_length", kMaxWidth));
   }
+  const bool shares = info.experts != nullptr && !info.experts->shared.empty();
+  if (shares) {
+    moe.shared_intermediate_size = model.intermediate_size;
+    if (keys.has("expert_shared_feed_forward_length")) {
+      OCTET_TRY(moe.shared_intermediate_size, keys.integer("expert_shared_feed_forward_length", kMaxWidth));
+    }
+  }
   OCTET_TRY(moe.factor, keys.number_or("expert_weights_scale", 1.0));
   for (const char* key : {"expert_shared_count", "leading_dense_block_count"}) {
     if (!keys.has(key)) continue;
     OCTET_TRY(const std::int64_t count, keys.file().integer(keys.full(key)));
-    if (count != 0) return keys.unsupported(key, count);
+    const bool one = shares && count == 1 && std::string_view(key) == "expert_shared_count";
+    if (count != 0 && !one) return keys.unsupported(key, count);
   }
   if (keys.has("expert_gating_func")) {
     OCTET_TRY(const std::int64_t function, keys.file().integer(keys.full("expert_gating_func")));
     if (function != kSoftmaxGate) return keys.unsupported("expert_gating_func", function);
   }
-  moe.renormalize = true;
+  moe.renormalize = !shares;
   moe.sparse_layers.assign(static_cast<std::size_t>(model.layers), true);
   return {};
 }
@@ -292,7 +300,7 @@ Result<ModelConfig> read_gguf_config(const GgufFile& file, GgufTensorLookup tens
   OCTET_TRY_VOID(read_vocabulary(keys, model));
   OCTET_TRY_VOID(read_divisors(file, tensor, model));
   OCTET_TRY(const bool experts, has_experts(keys, *info));
-  if (experts) OCTET_TRY_VOID(read_experts(keys, model));
+  if (experts) OCTET_TRY_VOID(read_experts(keys, *info, model));
   if (experts && info->experts == nullptr) model.architecture = info->gguf_expert_class;
   model.quantization.name = "gguf";
   model.rope.interleaved = info->gguf_interleaved_rope;

@@ -32,6 +32,10 @@ constexpr std::array kInLayer = {
     NamePair{"mlp.up_proj", "ffn_up"},
     NamePair{"mlp.down_proj", "ffn_down"},
     NamePair{"mlp.gate", "ffn_gate_inp"},
+    NamePair{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    NamePair{"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    NamePair{"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    NamePair{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
     NamePair{"block_sparse_moe.gate", "ffn_gate_inp"},
 };
 // Of one expert, after "experts.N.".
@@ -100,6 +104,10 @@ std::optional<GgufExpertName> gguf_expert_name(std::string_view hf_name) {
   const auto [end, error] = std::from_chars(number->data(), number->data() + number->size(), name.expert);
   if (error != std::errc()) return std::nullopt;
   return name;
+}
+
+std::string gguf_shared_gate(std::int64_t layer) {
+  return fmt::format("{}{}.ffn_gate_inp_shexp.weight", kLayer.gguf, layer);
 }
 
 std::array<std::string, 3> gguf_expert_stacks(std::int64_t layer) {

@@ -24,5 +24,7 @@ struct GgufExpertName {
 std::optional<GgufExpertName> gguf_expert_name(std::string_view hf_name);
 // The stacks of a layer.
 std::array<std::string, 3> gguf_expert_stacks(std::int64_t layer);
+// The weight of a layer's gate of the shared expert, which some converters store as a vector.
+std::string gguf_shared_gate(std::int64_t layer);
 
 }  // namespace octet::formats

@@ -28,9 +28,16 @@ Result<std::vector<bool>> qwen_sparse_layers(const JsonFields& config, std::int6
   return sparse;
 }
 
-Result<> read_qwen(const JsonFields& config, ModelConfig& model) {
+Result<> read_qwen(const JsonFields& config, const ExpertLayout& layout, ModelConfig& model) {
   OCTET_TRY(model.moe.renormalize, config.boolean("norm_topk_prob", false));
   OCTET_TRY(model.moe.sparse_layers, qwen_sparse_layers(config, model.layers));
+  if (!layout.shared.empty()) {
+    // Which layers such a switch means differs between implementations; layer_types says it.
+    OCTET_TRY(const bool windows, config.boolean("use_sliding_window", false));
+    if (windows && config.find("layer_types") == nullptr) return config.unsupported("use_sliding_window");
+    OCTET_TRY(model.moe.shared_intermediate_size,
+              config.required_integer(layout.shared_intermediate_key, 1, kMaxWidth));
+  }
   return {};
 }
 
@@ -86,7 +93,7 @@ Result<> read_experts(const JsonFields& config, const ArchitectureInfo& info, Mo
   }
   OCTET_TRY(moe.intermediate_size, config.required_integer(info.experts->intermediate_key, 1, kMaxWidth));
   moe.sparse_layers.assign(static_cast<std::size_t>(model.layers), true);
-  if (info.hf_class == "Qwen3MoeForCausalLM") return read_qwen(config, model);
+  if (info.hf_class.starts_with("Qwen")) return read_qwen(config, *info.experts, model);
   if (info.hf_class == "MiniMaxM2ForCausalLM") return read_minimax(config, model);
   moe.renormalize = true;  // Mixtral
   return {};

@@ -72,6 +72,10 @@ void sparse_mlp(Pass& pass, const MoeWeights& weights, std::size_t layer, const 
   pass.backend.linear(pass.stream, *weights.router, now.normed, now.router_logits);
   pass.backend.route(pass.stream, spec, now.router_logits, now.expert_ids, now.expert_weights, loads);
   pass.backend.experts(pass.stream, weights.experts, now.normed, now.expert_ids, now.expert_weights, now.delta);
+  if (weights.shared.gate_up != nullptr) {
+    pass.backend.shared_expert(pass.stream, weights.shared, weights.shared_gate.get(), now.normed, now.shared_expert,
+                               now.delta);
+  }
   close_block(pass, next_norm);
 }
 

@@ -47,24 +47,32 @@ class LayerPlan {
   void moe(MoeWeights& weights) {
     const formats::ExpertLayout& names = *formats::architecture_by_class(config_.architecture)->experts;
     const formats::MoeConfig& moe = config_.moe;
-    const std::int64_t hidden = config_.hidden_size, inner = moe.intermediate_size;
+    const std::int64_t hidden = config_.hidden_size;
     const std::string block = fmt::format("{}.", names.block);
     // A rounded input could change a token's experts.
     plan_.linear(weights.router, {matrix(block + "gate", moe.experts, hidden, {}, false)}, ops::Activations::kFloat32);
     if (moe.selection_bias)
       plan_.vector(weights.selection_bias, layer_ + block + "e_score_correction_bias", moe.experts);
     weights.experts.resize(static_cast<std::size_t>(moe.experts));
-    for (std::size_t i = 0; i < weights.experts.size(); ++i) {
-      const std::string expert = fmt::format("{}experts.{}.", block, i);
-      plan_.linear(weights.experts[i].gate_up,
-                   {matrix(fmt::format("{}{}", expert, names.gate), inner, hidden, {Kind::kRows}, false),
-                    matrix(fmt::format("{}{}", expert, names.up), inner, hidden, {Kind::kRows}, false)});
-      plan_.linear(weights.experts[i].down,
-                   {matrix(fmt::format("{}{}", expert, names.down), hidden, inner, {Kind::kColumns}, false)});
-    }
+    for (std::size_t i = 0; i < weights.experts.size(); ++i)
+      expert(weights.experts[i], fmt::format("{}experts.{}.", block, i), moe.intermediate_size);
+    if (moe.shared_intermediate_size == 0) return;
+    expert(weights.shared, fmt::format("{}{}.", block, names.shared), moe.shared_intermediate_size);
+    if (names.shared_gate.empty()) return;
+    plan_.linear(weights.shared_gate, {matrix(fmt::format("{}{}", block, names.shared_gate), 1, hidden, {}, false)},
+                 ops::Activations::kFloat32);
   }
 
  private:
+  void expert(ops::ExpertWeights& weights, const std::string& modules, std::int64_t inner) {
+    const formats::ExpertLayout& names = *formats::architecture_by_class(config_.architecture)->experts;
+    const std::int64_t hidden = config_.hidden_size;
+    const auto part = [&](std::string_view name) { return fmt::format("{}{}", modules, name); };
+    plan_.linear(weights.gate_up, {matrix(part(names.gate), inner, hidden, {Kind::kRows}, false),
+                                   matrix(part(names.up), inner, hidden, {Kind::kRows}, false)});
+    plan_.linear(weights.down, {matrix(part(names.down), hidden, inner, {Kind::kColumns}, false)});
+  }
+
   MatrixSpec matrix(const std::string& name, std::int64_t outputs, std::int64_t inputs, ShardRule rule,
                     bool bias) const {
     return {.name = layer_ + name, .outputs = outputs, .inputs = inputs, .rule = rule, .bias = bias};

@@ -21,6 +21,8 @@ struct MoeWeights {
   std::unique_ptr<ops::Linear> router;
   Tensor selection_bias;  // [experts]; without data: none
   std::vector<ops::ExpertWeights> experts;
+  ops::ExpertWeights shared;  // of every token; null: none
+  std::unique_ptr<ops::Linear> shared_gate;
 };
 struct LayerWeights {
   Tensor input_norm, post_attention_norm;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/formats/architectures.h"
 #include "octet/models/shard.h"
 
 namespace octet::models {
@@ -55,8 +56,11 @@ Result<> check_experts(const ModelConfig& config) {
     return fail(ErrorCode::kInvalid, "num_experts_per_tok is {}, expected 1 to {}", moe.top_k, most);
   if (!(moe.factor > 0.0) || !std::isfinite(moe.factor))
     return fail(ErrorCode::kInvalid, "routed_scaling_factor is {}, expected a positive number", moe.factor);
-  if (moe.shared_intermediate_size != 0)
+  const formats::ArchitectureInfo* info = formats::architecture_by_class(config.architecture);
+  const bool shares = info != nullptr && info->experts != nullptr && !info->experts->shared.empty();
+  if (moe.shared_intermediate_size != 0 && !shares)
     return fail(ErrorCode::kUnsupported, "shared experts are not supported in {}", config.architecture);
+  if (shares) OCTET_TRY_VOID(positive("the width of the shared expert", moe.shared_intermediate_size));
   return {};
 }
 
@@ -85,6 +89,10 @@ Result<Dimensions> shard_dimensions(const ModelConfig& config, int rank, int ran
     own.top_k = config.moe.top_k;
     OCTET_TRY(own.expert_intermediate,
               shard_count({Kind::kRows}, config.moe.intermediate_size, rank, ranks, "moe_intermediate_size"));
+  }
+  if (config.moe.shared_intermediate_size > 0) {
+    OCTET_TRY(own.shared_intermediate, shard_count({Kind::kRows}, config.moe.shared_intermediate_size, rank, ranks,
+                                                   "shared_expert_intermediate_size"));
   }
   return own;
 }

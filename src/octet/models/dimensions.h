@@ -20,6 +20,7 @@ struct Dimensions {
   std::int64_t intermediate = 0;        // of dense MLPs; 0: there are none
   std::int64_t experts = 0, top_k = 0;  // 0: every layer is dense
   std::int64_t expert_intermediate = 0;
+  std::int64_t shared_intermediate = 0;  // of the expert that every token passes; 0: none
 
   std::int64_t qkv() const { return (heads + 2 * kv_heads) * head_dim; }
   std::int64_t attended() const { return heads * head_dim; }

@@ -11,15 +11,30 @@ namespace {
 // Every buffer starts on a cache line.
 std::int64_t aligned(std::int64_t values) { return (values + 15) / 16 * 16; }
 
+TensorView matrix(float* data, std::int64_t rows, std::int64_t width) {
+  return make_view(data, DType::kF32, {rows, width});
+}
+
+std::int64_t shared_expert_values(const Dimensions& d, std::int64_t rows) {
+  if (d.shared_intermediate == 0) return 0;
+  return aligned(rows * 2 * d.shared_intermediate) + aligned(rows * d.shared_intermediate) + aligned(rows * d.hidden) +
+         aligned(rows);
+}
+
 // The part of the arena where attention and MLP take turns, in values.
 std::int64_t shared_values(const Dimensions& d, std::int64_t rows) {
   return std::max({aligned(rows * d.qkv()) + aligned(rows * d.attended()),
                    aligned(rows * 2 * d.intermediate) + aligned(rows * d.intermediate),
-                   aligned(rows * d.experts) + 2 * aligned(rows * d.top_k)});
+                   aligned(rows * d.experts) + 2 * aligned(rows * d.top_k), shared_expert_values(d, rows)});
 }
 
-TensorView matrix(float* data, std::int64_t rows, std::int64_t width) {
-  return make_view(data, DType::kF32, {rows, width});
+ops::SharedExpertScratch shared_expert(const Dimensions& d, float* base, std::int64_t rows, std::int64_t max_rows) {
+  float* act = base + aligned(max_rows * 2 * d.shared_intermediate);
+  float* out = act + aligned(max_rows * d.shared_intermediate);
+  return {.gate_up = matrix(base, rows, 2 * d.shared_intermediate),
+          .act = matrix(act, rows, d.shared_intermediate),
+          .out = matrix(out, rows, d.hidden),
+          .gate_logits = matrix(out + aligned(max_rows * d.hidden), rows, 1)};
 }
 
 }  // namespace
@@ -50,7 +65,8 @@ Buffers Workspace::buffers(std::int64_t rows) const {
           .act = matrix(shared + aligned(max_rows_ * 2 * d.intermediate), rows, d.intermediate),
           .router_logits = matrix(shared, rows, d.experts),
           .expert_ids = make_view(chosen, DType::kI32, {rows, d.top_k}),
-          .expert_weights = matrix(chosen + aligned(max_rows_ * d.top_k), rows, d.top_k)};
+          .expert_weights = matrix(chosen + aligned(max_rows_ * d.top_k), rows, d.top_k),
+          .shared_expert = shared_expert(d, shared, rows, max_rows_)};
 }
 
 Buffers Workspace::narrowed(const Buffers& all, std::int64_t logits_rows) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "octet/models/dimensions.h"
+#include "octet/ops/backend.h"
 #include "octet/tensor/tensor.h"
 
 namespace octet::models {
@@ -19,6 +20,8 @@ struct Buffers {
   TensorView router_logits;   // [rows, experts]
   TensorView expert_ids;      // [rows, top_k] I32
   TensorView expert_weights;  // [rows, top_k]
+  // Where the router's were, once the chosen experts are summed up.
+  ops::SharedExpertScratch shared_expert;
 };
 
 // One arena for the buffers of a step. Attention and MLP take turns in the same memory.

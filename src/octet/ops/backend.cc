@@ -21,4 +21,12 @@ void Backend::gate_up_act_down(Stream& stream, const Linear& gate_up_weight, con
   linear(stream, down_weight, act, out);
 }
 
+void Backend::shared_expert(Stream& stream, const ExpertWeights& weights, const Linear* gate, TensorView in,
+                            const SharedExpertScratch& scratch, TensorView x) {
+  gate_up_act_down(stream, *weights.gate_up, *weights.down, in, scratch.gate_up, scratch.act, scratch.out);
+  if (gate == nullptr) return add(stream, x, scratch.out);
+  linear(stream, *gate, in, scratch.gate_logits);
+  add_gated(stream, x, scratch.out, scratch.gate_logits);
+}
+
 }  // namespace octet::ops

@@ -77,8 +77,9 @@ struct QkvSpec {
 
 enum class RouterScore : std::uint8_t { kSoftmax, kSigmoid };
 
-// How a token chooses its experts. With groups, experts lie in `groups` equal runs; a group counts as much as its two
-// best experts together, and only experts of the best top_groups are chosen. Source: DeepSeek-V3 (2024), section 2.1.2.
+// How a token chooses its experts; the one that all of them share has no part in it (Backend::shared_expert). With
+// groups, experts lie in `groups` equal runs; a group counts as much as its two best experts together, and only experts
+// of the best top_groups are chosen. Source: DeepSeek-V3 (2024), section 2.1.2.
 struct RouterSpec {
   RouterScore score = RouterScore::kSoftmax;
   std::int32_t experts = 0, top_k = 0;  // top_k <= experts of top_groups groups
@@ -92,6 +93,14 @@ struct RouterSpec {
 struct ExpertWeights {
   std::unique_ptr<Linear> gate_up;  // two parts: gate's rows, then up's
   std::unique_ptr<Linear> down;
+};
+
+// Of an expert that every token passes. Its buffers: [rows, ...] F32.
+struct SharedExpertScratch {
+  TensorView gate_up;      // 2 * width
+  TensorView act;          // width
+  TensorView out;          // hidden
+  TensorView gate_logits;  // 1
 };
 
 class Backend {
@@ -120,6 +129,8 @@ class Backend {
   virtual void rms_norm(Stream& stream, TensorView x, TensorView weight, float epsilon, TensorView out) = 0;
   // x += delta.
   virtual void add(Stream& stream, TensorView x, TensorView delta) = 0;
+  // x[r] += sigmoid(gate[r]) * delta[r], the product rounded before the sum. gate: [rows, 1].
+  virtual void add_gated(Stream& stream, TensorView x, TensorView delta, TensorView gate) = 0;
   // out[r, o] = sum_k in[r, k] * weight[o, k] + bias[o].
   virtual void linear(Stream& stream, const Linear& weight, TensorView in, TensorView out) = 0;
   // Rows of qkv are [heads + 2 kv_heads, head_dim]: normalises and rotates q in place, k on its way into the cache,
@@ -161,6 +172,10 @@ class Backend {
   // as route() gives them; in, out: [rows, hidden], which do not overlap.
   virtual void experts(Stream& stream, std::span<const ExpertWeights> weights_of, TensorView in, TensorView ids,
                        TensorView weights, TensorView out) = 0;
+  // x += sigmoid(gate(in)) * mlp(in), or x += mlp(in): the expert that every row passes, on top of those that experts()
+  // has summed up. gate: [1, hidden], or null. x and in do not overlap.
+  virtual void shared_expert(Stream& stream, const ExpertWeights& weights, const Linear* gate, TensorView in,
+                             const SharedExpertScratch& scratch, TensorView x);
   // Most scratch memory that experts() takes for steps of up to `rows` rows.
   virtual std::int64_t expert_scratch_bytes(std::int64_t rows, std::int64_t top_k, std::int64_t hidden,
                                             std::int64_t width) const = 0;

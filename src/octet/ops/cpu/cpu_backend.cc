@@ -1,5 +1,6 @@
 // The CPU back end: walks rows and threads; the arithmetic is in the kernels of the chosen instruction set.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -70,6 +71,15 @@ class CpuBackend final : public Backend {
   void add(Stream& stream, TensorView x, TensorView delta) override {
     for_rows(stream, x.dims[0], x.dims[1],
              [&](std::int64_t row) { kernels_.add(x.row<float>(row), delta.row<const float>(row), x.dims[1]); });
+  }
+
+  void add_gated(Stream& stream, TensorView x, TensorView delta, TensorView gate) override {
+    for_rows(stream, x.dims[0], x.dims[1], [&](std::int64_t row) {
+      const float weight = 1.0f / (1.0f + std::exp(-*gate.row<const float>(row)));
+      auto* to = x.row<float>(row);
+      const auto* from = delta.row<const float>(row);
+      for (std::int64_t i = 0; i < x.dims[1]; ++i) to[i] += weight * from[i];
+    });
   }
 
   void add_norm(Stream& stream, TensorView x, TensorView delta, TensorView weight, float epsilon,
