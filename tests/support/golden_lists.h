@@ -1,4 +1,5 @@
-// The models under tests/golden, by what is expected of them. The tests take their parameters from here.
+// The models under tests/golden, by what is expected of them. The tests take their parameters from here and
+// docs/models.md its figures, so that the page names what is tested.
 #pragma once
 #include <string_view>
 

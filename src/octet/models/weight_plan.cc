@@ -140,6 +140,17 @@ void WeightPlan::vector(Tensor& into, std::string name, std::int64_t size) {
   entries_.push_back({.vector = &into, .parts = {{.name = std::move(name), .outputs = size}}});
 }
 
+std::vector<std::string> WeightPlan::names() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) {
+    for (const MatrixSpec& spec : entry.parts) {
+      names.push_back(entry.vector != nullptr ? spec.name : weight_name(spec));
+      if (spec.bias) names.push_back(bias_name(spec));
+    }
+  }
+  return names;
+}
+
 Result<ops::LinearPart> WeightPlan::cut(const MatrixSpec& spec, const ops::LinearPart& whole,
                                         const Checkpoint& checkpoint) const {
   const bool columns = spec.rule.kind == Kind::kColumns;

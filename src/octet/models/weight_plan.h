@@ -41,6 +41,9 @@ class WeightPlan {
   // A vector of `size` values, widened to F32; every rank holds it.
   void vector(Tensor& into, std::string name, std::int64_t size);
 
+  // The tensors declared so far, without scales.
+  std::vector<std::string> names() const;
+
   // Every weight exists, has its shape, a type that can be computed with and the scales of that type, and divides over
   // the ranks. Errors name the file and the tensors.
   Result<> check(const formats::Checkpoint& checkpoint, const ops::Backend& backend);
