@@ -58,6 +58,10 @@ class RoundingBackend final : public ops::Backend {
     if (std::ranges::any_of(parts, is_quantised)) quantised_.insert(linear.get());
     return linear;
   }
+  bool quantize_e4m3(ops::Stream& stream, TensorView weight, const ops::WeightScale& scale,
+                     TensorView values) override {
+    return inner_->quantize_e4m3(stream, weight, scale, values);
+  }
   void linear(ops::Stream& stream, const ops::Linear& weight, TensorView in, TensorView out) override {
     if (rounding_ == Rounding::kNone || !quantised_.contains(&weight)) return inner_->linear(stream, weight, in, out);
     const std::int64_t rows = in.dims[0], inputs = in.dims[1];

@@ -262,8 +262,9 @@ TEST_F(Fp8Plan, PlainWeightsBecomeFp8WhileTheyAreRead) {
     const auto checkpoint = open(nullptr, tensors, asked);
     std::vector<std::uint8_t> codes(plain.values.size());
     std::vector<float> scales(4);
-    ASSERT_TRUE(quantize_e4m3(DType::kF32, reinterpret_cast<const std::byte*>(plain.values.data()), kOutputs, kInputs,
-                              block.outputs, block.inputs, codes.data(), scales.data()));
+    ThreadTeam alone(1);
+    const PlainMatrix matrix{DType::kF32, reinterpret_cast<const std::byte*>(plain.values.data()), kOutputs, kInputs};
+    ASSERT_TRUE(quantize_e4m3(alone, matrix, block.outputs, block.inputs, codes.data(), scales.data()));
     const auto got = share(*checkpoint, spec(kModule), 0, 1);
     ASSERT_TRUE(got) << got.error().message;
     double squares = 0, differences = 0;

@@ -20,12 +20,13 @@ struct Made {
 };
 
 Made quantize(const std::vector<float>& matrix, std::int64_t outputs, std::int64_t inputs, std::int64_t block_outputs,
-              std::int64_t block_inputs) {
+              std::int64_t block_inputs, int threads = 1) {
   const auto blocks = [](std::int64_t extent, std::int64_t block) { return (extent + block - 1) / block; };
   Made made;
   made.values.resize(matrix.size());
   made.scales.resize(static_cast<std::size_t>(blocks(outputs, block_outputs) * blocks(inputs, block_inputs)));
-  made.finite = quantize_e4m3(DType::kF32, reinterpret_cast<const std::byte*>(matrix.data()), outputs, inputs,
+  ThreadTeam team(threads);
+  made.finite = quantize_e4m3(team, {DType::kF32, reinterpret_cast<const std::byte*>(matrix.data()), outputs, inputs},
                               block_outputs, block_inputs, made.values.data(), made.scales.data());
   return made;
 }
@@ -91,10 +92,30 @@ TEST(QuantizeE4m3, ReadsEveryPlainTypeAtAnyAddress) {
       std::memcpy(stored.data() + 1 + 2 * i, &bits, sizeof bits);
     }
     Made made{.values = std::vector<std::uint8_t>(4), .scales = std::vector<float>(1)};
-    EXPECT_TRUE(quantize_e4m3(type, stored.data() + 1, 2, 2, 2, 2, made.values.data(), made.scales.data()));
+    ThreadTeam team(1);
+    EXPECT_TRUE(quantize_e4m3(team, {type, stored.data() + 1, 2, 2}, 2, 2, made.values.data(), made.scales.data()));
     EXPECT_EQ(made.values, wide.values);
     EXPECT_EQ(made.scales, wide.scales);
   }
+}
+
+TEST(QuantizeE4m3, GivesTheSameBitsWithAnyThreads) {
+  constexpr std::int64_t kOutputs = 150, kInputs = 70;
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  std::vector<float> matrix(kOutputs * kInputs);
+  for (float& value : matrix) value = normal(random);
+  for (const auto& [outputs, inputs] : {std::pair{kOutputs, kInputs}, {1, kInputs}, {128, 32}, {17, 64}}) {
+    const Made alone = quantize(matrix, kOutputs, kInputs, outputs, inputs);
+    for (const int threads : {2, 3, 5}) {
+      const Made shared = quantize(matrix, kOutputs, kInputs, outputs, inputs, threads);
+      EXPECT_TRUE(shared.finite);
+      EXPECT_EQ(shared.values, alone.values);
+      EXPECT_EQ(shared.scales, alone.scales);
+    }
+  }
+  matrix[kInputs * 149] = std::nanf("");
+  EXPECT_FALSE(quantize(matrix, kOutputs, kInputs, 128, 32, 3).finite);
 }
 
 TEST(QuantizeE4m3, ZerosStayZerosAndWhatIsNotFiniteIsTold) {

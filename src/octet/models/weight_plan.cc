@@ -9,7 +9,6 @@
 #include "octet/ops/backend.h"
 #include "octet/tensor/block_formats.h"
 #include "octet/tensor/dtype.h"
-#include "octet/tensor/quantize_e4m3.h"
 
 namespace octet::models {
 namespace {
@@ -111,20 +110,23 @@ ops::LinearPart stored_part(const MatrixSpec& spec, const formats::StoredMatrix&
 }  // namespace
 
 struct WeightPlan::Quantized {
+  template <typename T>
+  static void grow(std::vector<T>& memory, std::int64_t count) {
+    if (static_cast<std::int64_t>(memory.size()) < count) memory.resize(static_cast<std::size_t>(count));
+  }
   std::vector<std::uint8_t> values;
   std::vector<float> scales;
 
   // The part with the weight in FP8, or nothing where the stored one is not finite.
-  bool make(const formats::QuantizationConfig& config, const MatrixSpec& spec, ops::LinearPart& part) {
+  bool make(const formats::QuantizationConfig& config, const MatrixSpec& spec, ops::Backend& backend,
+            ops::Stream& stream, ops::LinearPart& part) {
     ops::WeightScale scale = made_scale(config, spec, nullptr);
-    values.resize(static_cast<std::size_t>(spec.outputs * spec.inputs));
-    scales.resize(static_cast<std::size_t>(scale.values.dims[0] * scale.values.dims[1]));
+    grow(values, spec.outputs * spec.inputs);
+    grow(scales, scale.values.dims[0] * scale.values.dims[1]);
     scale.values.data = scales.data();
-    if (!quantize_e4m3(part.weight.dtype, part.weight.as<std::byte>(), spec.outputs, spec.inputs, scale.block_outputs,
-                       scale.block_inputs, values.data(), scales.data())) {
-      return false;
-    }
-    part.weight = make_view(values.data(), DType::kF8E4M3, {spec.outputs, spec.inputs});
+    const TensorView codes = make_view(values.data(), DType::kF8E4M3, {spec.outputs, spec.inputs});
+    if (!backend.quantize_e4m3(stream, part.weight, scale, codes)) return false;
+    part.weight = codes;
     part.scale = scale;
     return true;
   }
@@ -257,7 +259,8 @@ std::vector<const StoredTensor*> WeightPlan::tensors(const Entry& entry, const C
 }
 
 Result<std::int64_t> WeightPlan::pack(const Entry& entry, const Checkpoint& checkpoint, ops::Backend& backend,
-                                      ops::Stream& stream, ops::Activations activations) const {
+                                      ops::Stream& stream, ops::Activations activations,
+                                      std::vector<Quantized>& quantized) const {
   if (entry.vector != nullptr) {
     const MatrixSpec& spec = entry.parts.front();
     const StoredTensor& tensor = stored(checkpoint, spec.name);
@@ -267,13 +270,13 @@ Result<std::int64_t> WeightPlan::pack(const Entry& entry, const Checkpoint& chec
   }
   const formats::QuantizationConfig& config = checkpoint.config().quantization;
   std::vector<ops::LinearPart> parts;
-  std::vector<Quantized> quantized(entry.parts.size());
+  if (quantized.size() < entry.parts.size()) quantized.resize(entry.parts.size());
   for (std::size_t i = 0; i < entry.parts.size(); ++i) {
     const MatrixSpec& spec = entry.parts[i];
     const formats::StoredMatrix& found = entry.found[i];
     if (found.scale != nullptr) OCTET_TRY_VOID(formats::check_scale_values(checkpoint, *found.scale));
     ops::LinearPart whole = stored_part(spec, found, checkpoint);
-    if (becomes_fp8(config, spec, *found.weight) && !quantized[i].make(config, spec, whole)) {
+    if (becomes_fp8(config, spec, *found.weight) && !quantized[i].make(config, spec, backend, stream, whole)) {
       return within_tensor(checkpoint, weight_name(spec),
                            {ErrorCode::kInvalid, "a value is not finite, so that it cannot become FP8"});
     }
@@ -304,6 +307,7 @@ Result<std::int64_t> WeightPlan::load(const Checkpoint& checkpoint, ops::Backend
   // Addresses follow the files, so this is the order of one sequential read.
   std::ranges::sort(jobs, std::less<>(), [](const Job& job) { return job.tensors.front()->data.data(); });
 
+  std::vector<Quantized> quantized;
   std::int64_t done = 0, asked = 0, device = 0;
   std::size_t ahead = 0;
   for (const Job& job : jobs) {
@@ -312,7 +316,7 @@ Result<std::int64_t> WeightPlan::load(const Checkpoint& checkpoint, ops::Backend
       asked += jobs[ahead].bytes;
     }
     for (const StoredTensor* tensor : job.tensors) OCTET_TRY_VOID(checkpoint.read(*tensor));
-    OCTET_TRY(const std::int64_t packed, pack(*job.entry, checkpoint, backend, stream, activations));
+    OCTET_TRY(const std::int64_t packed, pack(*job.entry, checkpoint, backend, stream, activations, quantized));
     device += packed;
     for (const StoredTensor* tensor : job.tensors) checkpoint.release(*tensor);
     done += job.bytes;

@@ -64,7 +64,7 @@ class WeightPlan {
     std::vector<formats::StoredMatrix> found;  // per part, once check() has seen them
     ops::Activations activations = ops::Activations::kDefault;
   };
-  struct Quantized;  // a matrix while it becomes FP8
+  struct Quantized;  // a matrix while it becomes FP8: memory that the next one uses again
 
   static std::vector<const formats::StoredTensor*> tensors(const Entry& entry, const formats::Checkpoint& checkpoint);
   // This rank's share of a matrix that lies in memory.
@@ -75,7 +75,7 @@ class WeightPlan {
                                        const formats::Checkpoint& checkpoint) const;
   Result<> check_entry(const Entry& entry, const formats::Checkpoint& checkpoint, const ops::Backend& backend) const;
   Result<std::int64_t> pack(const Entry& entry, const formats::Checkpoint& checkpoint, ops::Backend& backend,
-                            ops::Stream& stream, ops::Activations activations) const;
+                            ops::Stream& stream, ops::Activations activations, std::vector<Quantized>& quantized) const;
 
   int rank_, ranks_;
   std::vector<Entry> entries_;

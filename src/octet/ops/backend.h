@@ -122,6 +122,10 @@ class Backend {
   // may go away.
   virtual std::unique_ptr<Linear> pack(Stream& stream, std::span<const LinearPart> parts, Activations activations) = 0;
 
+  // A plain matrix to E4M3 with all threads of the stream, as octet::quantize_e4m3() does it, in host memory: values
+  // [outputs, inputs] and scale.values, whose blocks are scale's. False where a value is not finite.
+  virtual bool quantize_e4m3(Stream& stream, TensorView weight, const WeightScale& scale, TensorView values) = 0;
+
   // ---- primitives. Activations are F32, [rows, width], rows possibly strided.
   // out[r] = row tokens[r] of the table (a Linear of vocabulary x hidden). Ids are valid.
   virtual void embed(Stream& stream, const Linear& table, TensorView tokens, TensorView out) = 0;

@@ -1,6 +1,7 @@
 #include "octet/tensor/quantize_e4m3.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <vector>
 
@@ -21,72 +22,96 @@ std::uint8_t round_e4m3(float value) {
   return static_cast<std::uint8_t>(((bits >> 24) & 0x80u) | code);
 }
 
-// Rows of one row of blocks.
-struct Strip {
-  DType type;
-  const std::byte* rows;
-  std::int64_t count, inputs, block_inputs;
+constexpr std::int64_t kTaskRows = 16;
 
-  void decode(std::int64_t row, std::vector<float>& out) const {
-    decode_row(type, rows + bytes_of(type, row * inputs), out.data(), inputs);
-  }
-};
+// A matrix on its way, and the scratch row of each member of the team.
+class Quantizer {
+ public:
+  Quantizer(ThreadTeam& team, const PlainMatrix& matrix, std::int64_t block_outputs, std::int64_t block_inputs)
+      : team_(team),
+        matrix_(matrix),
+        block_outputs_(block_outputs),
+        block_inputs_(block_inputs),
+        blocks_((matrix.inputs + block_inputs - 1) / block_inputs),
+        rows_(static_cast<std::size_t>(team.size()) * static_cast<std::size_t>(matrix.inputs)) {}
 
-// Magnitudes compare as their bits do, and infinities and NaN come after all numbers.
-bool find_scales(const Strip& strip, std::vector<float>& row, float* scales, std::int64_t blocks) {
-  constexpr std::uint32_t kInfinity = 0x7f800000u;
-  std::vector<std::uint32_t> largest(static_cast<std::size_t>(blocks), 0);
-  for (std::int64_t r = 0; r < strip.count; ++r) {
-    strip.decode(r, row);
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      const std::int64_t end = std::min(strip.inputs, (b + 1) * strip.block_inputs);
-      std::uint32_t most = largest[static_cast<std::size_t>(b)];
-      for (std::int64_t k = b * strip.block_inputs; k < end; ++k) {
-        most = std::max(most, std::bit_cast<std::uint32_t>(row[static_cast<std::size_t>(k)]) & 0x7fffffffu);
-      }
-      largest[static_cast<std::size_t>(b)] = most;
+  bool find_scales(float* scales);
+  void round(const float* scales, std::uint8_t* values);
+
+ private:
+  // Decodes rows [begin, end) one by one for `body(row, floats)`.
+  template <typename Body>
+  void for_rows(int member, std::int64_t begin, std::int64_t end, Body body) {
+    float* row = rows_.data() + member * matrix_.inputs;
+    for (std::int64_t r = begin; r < end; ++r) {
+      decode_row(matrix_.type, matrix_.data + bytes_of(matrix_.type, r * matrix_.inputs), row, matrix_.inputs);
+      body(r, row);
     }
   }
+  std::int64_t block_end(std::int64_t block) const { return std::min(matrix_.inputs, (block + 1) * block_inputs_); }
+
+  ThreadTeam& team_;
+  const PlainMatrix& matrix_;
+  const std::int64_t block_outputs_, block_inputs_, blocks_;
+  std::vector<float> rows_;
+};
+
+// Magnitudes compare as their bits do, and infinities and NaN come after all numbers. The largest of a block is the
+// same whoever finds it.
+bool Quantizer::find_scales(float* scales) {
+  constexpr std::uint32_t kInfinity = 0x7f800000u;
+  const std::int64_t strips = (matrix_.outputs + block_outputs_ - 1) / block_outputs_;
+  std::vector<std::uint32_t> largest(static_cast<std::size_t>(strips * blocks_), 0);
+  team_.parallel_for(matrix_.outputs, kTaskRows, [&](int member, std::int64_t begin, std::int64_t end) {
+    for_rows(member, begin, end, [&](std::int64_t r, const float* row) {
+      std::uint32_t* most_of = largest.data() + r / block_outputs_ * blocks_;
+      for (std::int64_t b = 0; b < blocks_; ++b) {
+        const std::int64_t first = b * block_inputs_, count = block_end(b) - first;
+        const float* from = row + first;
+        std::uint32_t most = 0;
+        for (std::int64_t k = 0; k < count; ++k)
+          most = std::max(most, std::bit_cast<std::uint32_t>(from[k]) & 0x7fffffffu);
+        const std::atomic_ref shared(most_of[b]);
+        std::uint32_t before = shared.load(std::memory_order_relaxed);
+        while (before < most && !shared.compare_exchange_weak(before, most, std::memory_order_relaxed)) {
+        }
+      }
+    });
+  });
   bool finite = true;
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::uint32_t most = largest[static_cast<std::size_t>(b)];
-    finite = finite && most < kInfinity;
-    const float scale = std::bit_cast<float>(most) / kMaxE4m3;
-    scales[b] = scale > 0.0f ? scale : 1.0f;  // of tiny values the quotient may vanish
+  for (std::size_t i = 0; i < largest.size(); ++i) {
+    finite = finite && largest[i] < kInfinity;
+    const float scale = std::bit_cast<float>(largest[i]) / kMaxE4m3;
+    scales[i] = scale > 0.0f ? scale : 1.0f;  // of tiny values the quotient may vanish
   }
   return finite;
 }
 
-void round_rows(const Strip& strip, std::vector<float>& row, const float* scales, std::uint8_t* values) {
-  for (std::int64_t r = 0; r < strip.count; ++r) {
-    strip.decode(r, row);
-    std::uint8_t* out = values + r * strip.inputs;
-    for (std::int64_t begin = 0, b = 0; begin < strip.inputs; begin += strip.block_inputs, ++b) {
-      const std::int64_t end = std::min(strip.inputs, begin + strip.block_inputs);
-      const float scale = scales[b];
-      for (std::int64_t k = begin; k < end; ++k) out[k] = round_e4m3(row[static_cast<std::size_t>(k)] / scale);
-    }
-  }
+void Quantizer::round(const float* scales, std::uint8_t* values) {
+  team_.parallel_for(matrix_.outputs, kTaskRows, [&](int member, std::int64_t begin, std::int64_t end) {
+    for_rows(member, begin, end, [&](std::int64_t r, const float* row) {
+      std::uint8_t* out = values + r * matrix_.inputs;
+      const float* scale_of = scales + r / block_outputs_ * blocks_;
+      for (std::int64_t b = 0; b < blocks_; ++b) {
+        // Bytes may alias anything, so what the loop needs is kept apart from them.
+        const float scale = scale_of[b];
+        const std::int64_t first = b * block_inputs_, count = block_end(b) - first;
+        const float* from = row + first;
+        std::uint8_t* to = out + first;
+        for (std::int64_t k = 0; k < count; ++k) to[k] = round_e4m3(from[k] / scale);
+      }
+    });
+  });
 }
 
 }  // namespace
 
-bool quantize_e4m3(DType type, const std::byte* matrix, std::int64_t outputs, std::int64_t inputs,
-                   std::int64_t block_outputs, std::int64_t block_inputs, std::uint8_t* values, float* scales) {
-  const std::int64_t blocks = (inputs + block_inputs - 1) / block_inputs;
-  std::vector<float> row(static_cast<std::size_t>(inputs));
-  bool finite = true;
-  for (std::int64_t first = 0; first < outputs; first += block_outputs) {
-    const Strip strip{.type = type,
-                      .rows = matrix + bytes_of(type, first * inputs),
-                      .count = std::min(block_outputs, outputs - first),
-                      .inputs = inputs,
-                      .block_inputs = block_inputs};
-    finite = find_scales(strip, row, scales, blocks) && finite;
-    round_rows(strip, row, scales, values + first * inputs);
-    scales += blocks;
-  }
-  return finite;
+bool quantize_e4m3(ThreadTeam& team, const PlainMatrix& matrix, std::int64_t block_outputs, std::int64_t block_inputs,
+                   std::uint8_t* values, float* scales) {
+  Quantizer quantizer(team, matrix, block_outputs, block_inputs);
+  if (!quantizer.find_scales(scales)) return false;
+  quantizer.round(scales, values);
+  return true;
 }
 
 }  // namespace octet

@@ -14,6 +14,7 @@
 #include "octet/ops/cpu/packed_linear.h"
 #include "octet/ops/cpu/router.h"
 #include "octet/ops/cpu/stream.h"
+#include "octet/tensor/quantize_e4m3.h"
 
 namespace octet::ops {
 namespace cpu {
@@ -54,6 +55,12 @@ class CpuBackend final : public Backend {
     auto weight = std::make_unique<PackedLinear>(on_cpu(stream).team(), arena_, parts, activations);
     reserve_linear_scratch(on_cpu(stream), *weight);
     return weight;
+  }
+
+  bool quantize_e4m3(Stream& stream, TensorView weight, const WeightScale& scale, TensorView values) override {
+    const PlainMatrix matrix{weight.dtype, weight.as<const std::byte>(), weight.dims[0], weight.dims[1]};
+    return octet::quantize_e4m3(on_cpu(stream).team(), matrix, scale.block_outputs, scale.block_inputs,
+                                values.as<std::uint8_t>(), scale.values.as<float>());
   }
 
   void embed(Stream& stream, const Linear& table, TensorView tokens, TensorView out) override {
