@@ -13,6 +13,7 @@
 #include "benchmarks/machine_limits.h"
 #include "octet/base/flags.h"
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/e4m3_panel.h"
 #include "octet/ops/cpu/panel.h"
 #include "octet/ops/cpu/panel_pack.h"
 
@@ -22,12 +23,12 @@ namespace {
 using ops::cpu::kPanel;
 
 constexpr std::int64_t kInputs = 4096;
-constexpr DType kTypes[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ8_0,  DType::kQ4_0, DType::kQ4_1,
-                            DType::kQ5_0, DType::kQ5_1,   DType::kQ2_K,   DType::kQ3_K,  DType::kQ4_K, DType::kQ5_K,
-                            DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ3_S, DType::kIQ2_S};
+constexpr DType kTypes[] = {DType::kF8E4M3, DType::kF32,  DType::kF16,    DType::kBF16,   DType::kQ8_0,  DType::kQ4_0,
+                            DType::kQ4_1,   DType::kQ5_0, DType::kQ5_1,   DType::kQ2_K,   DType::kQ3_K,  DType::kQ4_K,
+                            DType::kQ5_K,   DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ3_S, DType::kIQ2_S};
 
 struct Settings {
-  std::string formats = "F32,F16,BF16,Q8_0,Q4_0,Q4_1,Q5_0,Q5_1,Q4_K,Q5_K,Q6_K";
+  std::string formats = "F32,F16,BF16,F8_E4M3,Q8_0,Q4_0,Q4_1,Q5_0,Q5_1,Q4_K,Q5_K,Q6_K";
   std::int64_t threads = 2, mib = 256, repeats = 5;
 };
 
@@ -39,7 +40,8 @@ Result<std::vector<DType>> parse_formats(const std::string& names) {
     const auto type = std::ranges::find(kTypes, name, [](DType one) { return dtype_info(one).name; });
     if (type == std::end(kTypes))
       return fail(ErrorCode::kInvalid,
-                  "--formats {}: no format that is packed; there are F32, F16, BF16 and the blocks of GGUF", name);
+                  "--formats {}: no format that is packed; there are F32, F16, BF16, F8_E4M3 and the blocks of GGUF",
+                  name);
     types.push_back(*type);
     at = end + 1;
   }
@@ -68,7 +70,9 @@ class PackBench {
     const Tensor stored(type, {outputs, kInputs});
     std::mt19937 random(1);
     for (std::size_t i = 0; i < stored.bytes() / 4; ++i) stored.data<std::uint32_t>()[i] = random();
-    const std::int64_t panel_bytes = ops::cpu::panel_bytes(type, kInputs);
+    const bool fp8 = type == DType::kF8E4M3;
+    const ops::cpu::E4M3Layout layout({}, outputs, kInputs);
+    const std::int64_t panel_bytes = fp8 ? layout.panel_bytes() : ops::cpu::panel_bytes(type, kInputs);
     const Tensor packed(DType::kU8, {std::max(panels * panel_bytes, outputs * row_bytes)});
     const auto bytes = static_cast<double>(outputs * row_bytes);
     const auto copy = [&](std::byte* to) {
@@ -81,8 +85,13 @@ class PackBench {
     const auto pack = [&](std::byte* to) {
       team_.parallel_for(panels, 4, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t panel = begin; panel < end; ++panel) {
-          ops::cpu::pack_panel(type, {stored.data<std::byte>() + panel * kPanel * row_bytes, row_bytes, kPanel},
-                               kInputs, to + panel * panel_bytes);
+          const ops::cpu::StoredRows rows{stored.data<std::byte>() + panel * kPanel * row_bytes, row_bytes, kPanel};
+          std::byte* own = to + panel * panel_bytes;
+          if (fp8) {
+            ops::cpu::pack_e4m3_panel(layout, {}, rows, panel * kPanel, ops::cpu::avx2_kernels(), own);
+          } else {
+            ops::cpu::pack_panel(type, rows, kInputs, own);
+          }
         }
       });
     };

@@ -19,5 +19,7 @@ void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, co
 
 // The panel of sixteen whole rows, as pack_panel_plain() writes it; false for types that it does not know.
 bool pack_panel(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
+void pack_e4m3(const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, const std::uint8_t* shifts,
+               const std::uint8_t (*codes)[8], std::byte* records);
 
 }  // namespace octet::ops::cpu::avx2

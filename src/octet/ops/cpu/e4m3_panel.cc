@@ -98,10 +98,9 @@ std::int64_t E4M3Layout::panel_bytes() const {
   return records_at() + records_of(inputs) * block_panel(DType::kF8E4M3).record_bytes();
 }
 
-void pack_e4m3_panel(const E4M3Layout& layout, const WeightScale& scale, const StoredRows& rows, std::int64_t first_row,
-                     std::byte* panel) {
-  static const ShiftedCodes kShiftedCodes = make_shifted_codes();
-  auto* head = reinterpret_cast<E4M3Head*>(panel);
+namespace {
+
+void put_head(const E4M3Layout& layout, const WeightScale& scale, int rows, std::int64_t first_row, E4M3Head* head) {
   head->group_shift = layout.group_shift;
   head->scales_of_group = layout.scales_of_group;
   head->records_at = static_cast<std::int32_t>(layout.records_at());
@@ -109,20 +108,41 @@ void pack_e4m3_panel(const E4M3Layout& layout, const WeightScale& scale, const S
   const std::int64_t last_group = (records_of(layout.inputs) - 1) >> layout.group_shift;
   for (std::int64_t group = 0; group <= last_group; ++group) {
     for (int lane = 0; lane < layout.scales_of_group; ++lane) {
-      const std::int64_t row = first_row + std::min(lane, rows.rows - 1);
+      const std::int64_t row = first_row + std::min(lane, rows - 1);
       groups[group * layout.scales_of_group + lane] =
           layout.scales_in_lanes ? 1.0f : scale_at(scale, row, (group << layout.group_shift) * kBlock);
     }
   }
+}
+
+}  // namespace
+
+void pack_e4m3_panel(const E4M3Layout& layout, const WeightScale& scale, const StoredRows& rows, std::int64_t first_row,
+                     const Kernels* fast, std::byte* panel) {
+  static const ShiftedCodes kShiftedCodes = make_shifted_codes();
+  auto* head = reinterpret_cast<E4M3Head*>(panel);
+  put_head(layout, scale, rows.rows, first_row, head);
+  std::uint8_t shifts[kPanel], subnormals[kPanel][8];
+  const auto codes_of = [&](int lane) {
+    return reinterpret_cast<const std::uint8_t*>(rows.first + lane * rows.row_bytes);
+  };
   for (int lane = 0; lane < rows.rows; ++lane) {
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(rows.first + lane * rows.row_bytes);
-    const LaneRange range = range_of(codes, layout.inputs);
+    const LaneRange range = range_of(codes_of(lane), layout.inputs);
     // Rows of small numbers are kept larger, so that rounding to sixteenths takes less of them.
     const float unit =
         range.number ? 0.0625f / static_cast<float>(1 << range.shift) : std::numeric_limits<float>::quiet_NaN();
     head->lanes[lane] = layout.scales_in_lanes ? unit * scale_at(scale, first_row + lane, 0) : unit;
-    put_codes(codes, layout.inputs, kShiftedCodes[static_cast<std::size_t>(range.shift)], lane,
-              panel + layout.records_at());
+    shifts[lane] = static_cast<std::uint8_t>(range.shift);
+    std::copy_n(kShiftedCodes[shifts[lane]].begin(), 8, subnormals[lane]);
+  }
+  std::byte* records = panel + layout.records_at();
+  std::int64_t done = 0;
+  if (fast != nullptr && rows.rows == kPanel) {
+    done = layout.inputs / kBlock * kBlock;
+    fast->pack_e4m3(rows.first, rows.row_bytes, done, shifts, subnormals, records);
+  }
+  for (int lane = 0; lane < rows.rows; ++lane) {
+    put_codes(codes_of(lane) + done, layout.inputs - done, kShiftedCodes[shifts[lane]], lane, records + done * kPanel);
   }
 }
 

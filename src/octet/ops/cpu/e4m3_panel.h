@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "octet/ops/backend.h"
+#include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/panel_pack.h"
 
 namespace octet::ops::cpu {
@@ -24,8 +25,8 @@ struct E4M3Layout {
 bool has_e4m3_layout(const WeightScale& scale, std::int64_t inputs);
 
 // Writes the panel of rows [first_row, first_row + rows.rows) of the matrix: panel_bytes() bytes, zeroed before. A code
-// that is no number makes the whole row so.
+// that is no number makes the whole row so. fast: a set that packs E4M3, or null for plain C++; the bits are the same.
 void pack_e4m3_panel(const E4M3Layout& layout, const WeightScale& scale, const StoredRows& rows, std::int64_t first_row,
-                     std::byte* panel);
+                     const Kernels* fast, std::byte* panel);
 
 }  // namespace octet::ops::cpu

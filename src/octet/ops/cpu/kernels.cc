@@ -19,6 +19,7 @@ const Kernels* avx2_kernels() {
     if (!runs || !add_avx2_elements(set)) return Kernels{};
     set.isa = "avx2";
     set.pack_panel = avx2::pack_panel;
+    set.pack_e4m3 = avx2::pack_e4m3;
     set.narrow = avx2::narrow;
     set.unpack = avx2::unpack;
     set.multiply = avx2::multiply;

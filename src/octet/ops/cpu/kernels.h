@@ -17,6 +17,12 @@ struct Kernels {
   // the scalar set and in that of NEON.
   bool (*pack_panel)(DType type, const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, std::byte* panel);
 
+  // The first `inputs` codes, a multiple of 32, of 16 stored rows of E4M3 as records (panel.h), a row doubled
+  // shifts[lane] times, which leaves it in range. codes[lane] is what the codes 0 to 7, up to the least normal number,
+  // become, without sign. Null as above.
+  void (*pack_e4m3)(const std::byte* first, std::int64_t row_bytes, std::int64_t inputs, const std::uint8_t* shifts,
+                    const std::uint8_t (*codes)[8], std::byte* records);
+
   // ---- types. F32 to F32, F16, BF16 or E4M3, rounded to nearest even; E4M3 saturates at 448.
   void (*narrow)(DType type, const float* in, std::int64_t count, std::byte* out);
 

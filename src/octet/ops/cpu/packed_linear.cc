@@ -6,6 +6,7 @@
 #include "octet/base/check.h"
 #include "octet/ops/cpu/e4m3_panel.h"
 #include "octet/ops/cpu/half.h"
+#include "octet/ops/cpu/kernels.h"
 #include "octet/ops/cpu/panel_pack.h"
 #include "octet/ops/cpu/panel_record.h"
 
@@ -77,7 +78,7 @@ void PackedLinear::pack_weights(ThreadTeam& team, const LinearPart& part, const 
                             static_cast<int>(std::min<std::int64_t>(kPanel, segment.outputs - row))};
       std::byte* to = out + panel * segment.panel_bytes;
       if (segment.type == DType::kF8E4M3) {
-        pack_e4m3_panel(layout, part.scale, rows, row, to);
+        pack_e4m3_panel(layout, part.scale, rows, row, avx2_kernels(), to);
       } else {
         pack_panel(segment.type, rows, inputs_, to);
       }
