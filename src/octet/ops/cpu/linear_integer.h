@@ -15,6 +15,7 @@ using Record = PanelRecord<const std::byte>;
 
 constexpr int kDirectRows = 4;  // up to so many rows share a record's codes in registers; more go over memory
 constexpr int kTile = 6;        // rows that then meet it at once
+constexpr int kFewTiles = 5;    // up to so many tiles of rows need memory asked for ahead
 
 template <typename V>
 constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
@@ -237,7 +238,7 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
   }
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += kRows) {
     const Record record(kFormat, panel, block);
-    if constexpr (kRows == 1 && !kFormat.has_head()) {
+    if constexpr (!kFormat.has_head()) {
       for (int line = 0; line < kFormat.record_bytes(); line += 64) prefetch_line(record.codes + line);
     }
     DirectSums<V, kType, kRows> direct(record, in);
@@ -345,7 +346,12 @@ void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBloc
   for (std::int64_t i = 0; i < rows * kPanel; i += V::kLanes) V::store(acc + i, V::all(0.0f));
   WideRecord<V> weights;
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += rows) {
-    widen_record<V, kType>(Record(kFormat, panel, block), weights);
+    const Record record(kFormat, panel, block);
+    // More rows take so long that the processor's own prefetching keeps up.
+    if (rows < kFewTiles * kTile) {
+      for (int line = 0; line < kFormat.record_bytes(); line += 64) prefetch_line(record.codes + line);
+    }
+    widen_record<V, kType>(record, weights);
     std::int64_t row = 0;
     for (; row + kTile <= rows; row += kTile) {
       tile_times_record<V, kSplits, kMinimum, kTile>(weights, in + row, acc + row * kPanel);
