@@ -245,7 +245,7 @@ void ExpertPass::keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_
 // Threads divide the outputs; each goes through the experts in ascending order.
 void ExpertPass::down() {
   const std::int64_t panels = packed(layer_.weights_of.front().down).panels();
-  const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 4) / kUnitPanels * kUnitPanels,
+  const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 2) / kUnitPanels * kUnitPanels,
                                                       kUnitPanels, kTilePanels);
   stream_.team().parallel_for(panels, grain, [&](int member, std::int64_t begin, std::int64_t end) {
     down_panels(begin, end, members_.of(member));
