@@ -63,6 +63,16 @@ class Header:
         blocks = sum(tensor.values for tensor in self.tensors if tensor.type not in FLOATS)
         return 2 * blocks > sum(tensor.values for tensor in self.tensors)
 
+    def as_block_fp8(self):
+        """What a folder of the same model in BF16 becomes with --quantization fp8_per_block: the matrices of the layers
+        take a byte a weight, their scales next to nothing; embeddings, lm_head and routers stay."""
+        def kept(tensor):
+            return tensor.name in ("token_embd.weight", "output.weight") or "ffn_gate_inp" in tensor.name
+        def bytes_of(tensor):
+            return tensor.values * (2 if kept(tensor) else 1) if tensor.type != "F32" else tensor.bytes
+        return Header(self.metadata, [dataclasses.replace(tensor, type="F8_E4M3", bytes=bytes_of(tensor))
+                                      for tensor in self.tensors])
+
     def token_cost(self, rows, logits_rows):
         """Bytes of weights that a step of `rows` tokens reads, and operations of a token in it: matrices alone."""
         tied = all(tensor.name != "output.weight" for tensor in self.tensors)

@@ -127,18 +127,21 @@ class System:
     step_rows: int = 512  # of Octet, as llama-bench's --ubatch-size
     repack: bool = False
     servers: bool = True
+    model: pathlib.Path | None = None  # in place of the file that the others run
+    quantization: str = ""
 
     @property
     def octet(self):
         return self.name == "octet"
 
     def command(self, row, model):
+        model = self.model or model
         if self.octet:
             what = f"prefill:{PROMPTS[row]}" if row in PROMPTS else f"decode:{GENERATED}"
             if row in STREAMS:
                 what = f"streams:{STREAMS[row]}x{STREAM_PROMPT}x{GENERATED}"
             return [find_program(self.folder, "model_bench"), model, "--rows", what, "--threads", self.threads,
-                    "--max-num-batched-tokens", self.step_rows, "--json"]
+                    "--max-num-batched-tokens", self.step_rows, "--json", *self.flags]
         if row in STREAMS:
             made = [find_program(self.folder, "llama-batched-bench"), "-m", model, "-c",
                     STREAMS[row] * (STREAM_PROMPT + GENERATED), "-npp", STREAM_PROMPT, "-ntg", GENERATED, "-npl",
@@ -149,10 +152,15 @@ class System:
                 self.threads, "-o", "json"]
         return made + (["-rtr", 1] if self.repack else [])
 
+    @property
+    def flags(self):
+        return ["--quantization", self.quantization] if self.quantization else []
+
     def server_command(self, row, model, port):
+        model = self.model or model
         if self.octet:
             made = [find_program(self.folder, "octet"), "serve", model, "--port", port, "--threads", self.threads,
-                    "--served-model-name", "model", "--max-model-len", 4096]
+                    "--served-model-name", "model", "--max-model-len", 4096, *self.flags]
             return made + (["--no-enable-prefix-caching"] if row == "server" else [])
         slots, context = (16, 16 * 256) if row == "server" else (1, 4096)
         return [find_program(self.folder, "llama-server"), "-m", model, "--host", "127.0.0.1", "--port", port, "-t",

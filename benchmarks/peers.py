@@ -17,7 +17,8 @@ counts. The limit is that of weights read, or of multiply-adds, whichever comes 
 that is missing is reported as missing. Needs an otherwise idle machine: what other programs took is told.
 
 example
-  benchmarks/peers.py --llama ~/llama.cpp/build --ik ~/ik_llama.cpp/build --models a.gguf b.gguf --json result.json"""
+  benchmarks/peers.py --llama ~/llama.cpp/build --ik ~/ik_llama.cpp/build --models a.gguf b.gguf --json result.json
+  benchmarks/peers.py ... --models a-q8_0.gguf --octet-model a-folder --quantization fp8_per_block"""
 
 import argparse
 import json
@@ -156,6 +157,7 @@ def measure_model(model, args, systems):
     model = model.resolve()
     header = read_header(model)
     octet = systems[0]
+    own = header.as_block_fp8() if octet.quantization == "fp8_per_block" else header
     limits = json.loads(run([find_program(octet.folder, "roofline_bench"), "--only", "limits", "--threads",
                              args.threads, "--json"]))["limits"]
     rows = {}
@@ -165,7 +167,7 @@ def measure_model(model, args, systems):
         rounds = {name: result["values"] for name, result in found.items()}
         better = better_peer(rounds)
         ours = [value for value in rounds["octet"] if value is not None]
-        most = limit(row, header, limits)
+        most = limit(row, own, limits)
         rows[row] = {
             "systems": found, "better": better, "limit": most,
             "ratio": ratio(rounds["octet"], rounds[better]) if better else None,
@@ -184,6 +186,10 @@ def parse_arguments():
                         help="build folder of ik_llama.cpp, with llama-bench, llama-batched-bench")
     parser.add_argument("--models", type=pathlib.Path, nargs="+", metavar="FILE",
                         help="GGUF files (default: the default model)")
+    parser.add_argument("--octet-model", type=pathlib.Path, metavar="DIR",
+                        help="what Octet runs in place of the one file of --models: the same weights in another form")
+    parser.add_argument("--quantization", default="", metavar="NAME",
+                        help="as octet serve's, for Octet alone: FP8, say, beside the peers' Q8_0")
     parser.add_argument("--rows", type=lambda text: text.split(","), default=list(ROWS), metavar="ROW,...",
                         help="of " + ", ".join(ROWS) + " (default: all)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="rounds (default: 5)")
@@ -195,6 +201,8 @@ def parse_arguments():
     for row in args.rows:
         if row not in ROWS:
             parser.error(f"--rows {row}: one of {', '.join(ROWS)}")
+    if args.octet_model and len(args.models or []) != 1:
+        parser.error("--octet-model: goes with one file in --models")
     if args.repeats < 1:
         parser.error(f"--repeats {args.repeats}: at least 1")
     return args
@@ -210,7 +218,8 @@ def processor():
 
 def main():
     args = parse_arguments()
-    systems = [System("octet", args.octet, args.threads, step_rows=args.step_rows)]
+    systems = [System("octet", args.octet, args.threads, step_rows=args.step_rows,
+                      model=args.octet_model and args.octet_model.resolve(), quantization=args.quantization)]
     if args.llama:
         systems.append(System("llama.cpp", args.llama, args.threads))
     if args.ik:
@@ -233,7 +242,8 @@ def main():
         found = [f"reads {result['limits']['read_gbs']:.1f} GB/s"]
         found += [f"{one['name']} {one['gops']:.0f} GOP/s" for one in result["limits"].get("arithmetic", [])]
         print(f"\n{'; '.join(found)}; load {before:.1f} before this model\n")
-        print(table(model.name, result["rows"], names), flush=True)
+        title = f"{model.name}, Octet: {args.quantization or args.octet_model.name}" if args.octet_model else model.name
+        print(table(title, result["rows"], names), flush=True)
         for why in sorted({f"{name}: {found['why']}" for row in result["rows"].values()
                            for name, found in row["systems"].items() if found["why"]}):
             print(f"\n{why}", flush=True)

@@ -77,5 +77,39 @@ TEST(ThreadTeam, ParallelForCoversEveryIndexOnce) {
   }
 }
 
+// Chunks of very different length, so that members take over from one another again and again.
+TEST(ThreadTeam, ChunksThatAreTakenOverAreDoneOnce) {
+  ThreadTeam team(4);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::atomic<int>> seen(97);
+    team.parallel_for(97, 1, [&](int, std::int64_t begin, std::int64_t) {
+      for (std::int64_t i = 0; i < (begin * 7919 + round) % 13 * 50; ++i) seen[static_cast<std::size_t>(begin)].load();
+      ++seen[static_cast<std::size_t>(begin)];
+    });
+    for (const std::atomic<int>& times : seen) ASSERT_EQ(times.load(), 1);
+  }
+}
+
+TEST(ThreadTeam, AShareIsTakenInAscendingOrder) {
+  ThreadTeam team(2);
+  std::vector<std::int64_t> order[2];
+  std::atomic<int> first{0};
+  team.parallel_for(64, 2, [&](int member, std::int64_t begin, std::int64_t) {
+    auto& mine = order[member];
+    if (mine.empty()) {
+      ++first;
+      while (first.load() < 2) std::this_thread::yield();
+    }
+    mine.push_back(begin);
+  });
+  EXPECT_EQ(order[0].front(), 0);
+  EXPECT_EQ(order[1].front(), 32);
+  EXPECT_EQ(order[0].size() + order[1].size(), 32U);
+  for (int member : {0, 1}) {  // its own share comes before what it takes over
+    const auto own = std::ranges::find_if(order[member], [&](std::int64_t at) { return at / 32 != member; });
+    EXPECT_TRUE(std::ranges::is_sorted(order[member].begin(), own));
+  }
+}
+
 }  // namespace
 }  // namespace octet

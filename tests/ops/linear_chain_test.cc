@@ -92,7 +92,7 @@ TEST(LinearChain, BlockTypesAddRecordsInOrder) {
           if (static_cast<std::int64_t>(i) % kRows < rows) first.push_back(blocks[i]);
         }
         std::vector<float> out(static_cast<std::size_t>(rows * kPanel));
-        kernels.multiply_blocks(type, test.panel.data(), test.inputs, first.data(), rows, out.data());
+        kernels.multiply_blocks(type, {.panel = test.panel.data()}, test.inputs, first.data(), rows, out.data());
         EXPECT_TRUE(same_bits(out, {expected.begin(), expected.begin() + rows * kPanel}))
             << isa << " " << dtype_info(type).name << ", " << rows << " rows";
       }

@@ -60,14 +60,59 @@ constexpr std::uint64_t kJob = std::uint64_t{1} << 18;
 
 std::uint64_t job_of(std::uint64_t state) { return state / kJob; }
 
+// Chunks that nobody has taken yet of what a member is to do: the first one, and in the upper half the one after the
+// last.
+struct alignas(64) Range {
+  std::atomic<std::uint64_t> chunks{0};
+};
+
+constexpr std::uint64_t range(std::uint64_t begin, std::uint64_t end) { return end << 32 | begin; }
+constexpr std::uint64_t begin_of(std::uint64_t chunks) { return chunks & 0xffffffff; }
+constexpr std::uint64_t end_of(std::uint64_t chunks) { return chunks >> 32; }
+
+// The first chunk, or kNoChunk.
+constexpr std::uint64_t kNoChunk = ~std::uint64_t{0};
+std::uint64_t take_first(std::atomic<std::uint64_t>& own) {
+  std::uint64_t now = own.load(std::memory_order_relaxed);
+  while (begin_of(now) < end_of(now)) {
+    if (own.compare_exchange_weak(now, range(begin_of(now) + 1, end_of(now)), std::memory_order_relaxed))
+      return begin_of(now);
+  }
+  return kNoChunk;
+}
+
+// Moves the upper half of what another has left to `own`, which is empty. Whatever a range says is all there is to know
+// of it, so that one which was emptied and filled in between does no harm.
+bool take_over(std::atomic<std::uint64_t>& other, std::atomic<std::uint64_t>& own) {
+  std::uint64_t now = other.load(std::memory_order_relaxed);
+  while (begin_of(now) < end_of(now)) {
+    const std::uint64_t middle = begin_of(now) + (end_of(now) - begin_of(now)) / 2;
+    if (!other.compare_exchange_weak(now, range(begin_of(now), middle), std::memory_order_relaxed)) continue;
+    own.store(range(middle, end_of(now)), std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+bool take_over_any(std::span<Range> ranges, int member) {
+  const auto size = static_cast<int>(ranges.size());
+  for (int i = 1; i < size; ++i) {
+    const int other = (member + i) % size;
+    if (take_over(ranges[static_cast<std::size_t>(other)].chunks, ranges[static_cast<std::size_t>(member)].chunks))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct ThreadTeam::Shared {
   alignas(64) std::atomic<std::uint64_t> state{0};
-  alignas(64) std::atomic<std::int64_t> next{0};  // parallel_for: first index not taken
-  const FunctionRef<void(int)>* body = nullptr;   // of the job that is open or still has members in it
+  const FunctionRef<void(int)>* body = nullptr;  // of the job that is open or still has members in it
+  std::vector<Range> ranges;                     // parallel_for: one of each member
   std::vector<std::thread> threads;
 
+  explicit Shared(int members) : ranges(static_cast<std::size_t>(members)) {}
   void serve(int member);
 };
 
@@ -90,7 +135,8 @@ void ThreadTeam::Shared::serve(int member) {
   }
 }
 
-ThreadTeam::ThreadTeam(int threads, std::span<const int> cores) : shared_(std::make_unique<Shared>()), size_(threads) {
+ThreadTeam::ThreadTeam(int threads, std::span<const int> cores)
+    : shared_(std::make_unique<Shared>(threads)), size_(threads) {
   OCTET_CHECK(threads >= 1 && threads < static_cast<int>(kJoinedMask));
   for (int member = 1; member < threads; ++member) {
     shared_->threads.emplace_back([shared = shared_.get(), member] { shared->serve(member); });
@@ -128,14 +174,21 @@ void ThreadTeam::parallel_for(std::int64_t count, std::int64_t grain,
   if (count <= 0) return;
   OCTET_CHECK(grain >= 1);
   if (size_ == 1 || count <= grain) return body(0, 0, count);
-  std::atomic<std::int64_t>& next = shared_->next;
-  next.store(0, std::memory_order_relaxed);
+  const auto chunks = static_cast<std::uint64_t>((count + grain - 1) / grain);
+  OCTET_CHECK(chunks <= 0xffffffff);
+  const auto members = static_cast<std::uint64_t>(size_);
+  for (std::uint64_t member = 0; member < members; ++member) {
+    shared_->ranges[member].chunks.store(range(chunks * member / members, chunks * (member + 1) / members),
+                                         std::memory_order_relaxed);
+  }
   share([&](int member) {
-    for (;;) {
-      std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= count) return;
-      body(member, begin, std::min(begin + grain, count));
-    }
+    std::atomic<std::uint64_t>& own = shared_->ranges[static_cast<std::size_t>(member)].chunks;
+    do {
+      for (std::uint64_t chunk; (chunk = take_first(own)) != kNoChunk;) {
+        const auto begin = static_cast<std::int64_t>(chunk) * grain;
+        body(member, begin, std::min(begin + grain, count));
+      }
+    } while (take_over_any(shared_->ranges, member));
   });
 }
 

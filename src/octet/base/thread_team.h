@@ -26,7 +26,8 @@ class ThreadTeam {
   // inside a body.
   void share(FunctionRef<void(int member)> body);
 
-  // Splits [0, count) into chunks of `grain` that members take as they become free: body(member, begin, end).
+  // Splits [0, count) into chunks of `grain` (at most 2^32) for body(member, begin, end). Each member has a share that
+  // it takes in ascending order, so that memory is read in long runs, and then half of what another has left of its.
   void parallel_for(std::int64_t count, std::int64_t grain,
                     FunctionRef<void(int member, std::int64_t begin, std::int64_t end)> body);
 

@@ -100,6 +100,12 @@ class ExpertPass {
   const ExpertWeights& weights(const ExpertJob& job) const {
     return layer_.weights_of[static_cast<std::size_t>(job.expert)];
   }
+  const PackedLinear::Segment& gate_of(const ExpertJob& job) const {
+    return packed(weights(job).gate_up).segments().front();
+  }
+  const PackedLinear::Segment& down_of(const ExpertJob& job) const {
+    return packed(weights(job).down).segments().front();
+  }
   // Where a job's rows begin; a lone row is the same for all its experts.
   std::int64_t input_block(const ExpertJob& job) const {
     return lone_row() ? 0 : job.first * records_of(layer_.hidden);
@@ -108,7 +114,8 @@ class ExpertPass {
 
   void bring_inputs();
   void gate_up();
-  void gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int64_t count, float* scratch) const;
+  void gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int64_t count, const std::byte* next,
+                    float* scratch) const;
   void quantize_input(const float* row, std::int64_t block, std::int64_t stride) const;
   void keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_t count, const float* acts) const;
   void down();
@@ -178,18 +185,27 @@ void ExpertPass::gate_up() {
   const std::int64_t panels = packed(layer_.weights_of.front().gate_up).segments()[0].panels;
   const std::int64_t units = (panels + kUnitPanels - 1) / kUnitPanels;
   const auto jobs = static_cast<std::int64_t>(plan_.jobs.size());
+  const auto job_of = [&](std::int64_t unit) -> const ExpertJob& {
+    return plan_.jobs[static_cast<std::size_t>(unit / units)];
+  };
   // Small enough to even out the threads; where rows are few, large enough for long runs of memory.
   const std::int64_t most = std::max<std::int64_t>(1, 32 * jobs / static_cast<std::int64_t>(plan_.pairs.size()));
   const std::int64_t grain = std::clamp<std::int64_t>(jobs * units / (stream_.team().size() * 8), 1, most);
   stream_.team().parallel_for(jobs * units, grain, [&](int member, std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end;) {
-      const ExpertJob& job = plan_.jobs[static_cast<std::size_t>(unit / units)];
+      const ExpertJob& job = job_of(unit);
       const std::int64_t first = unit % units, last = std::min(units, first + end - unit);
       const std::int64_t at_once = tile_panels(job.rows), stop = std::min(panels, last * kUnitPanels);
-      for (std::int64_t panel = first * kUnitPanels; panel < stop; panel += at_once) {
-        gate_up_tile(job, panel, std::min(at_once, stop - panel), members_.of(member));
-      }
       unit += last - first;
+      for (std::int64_t panel = first * kUnitPanels; panel < stop; panel += at_once) {
+        const std::byte* next = nullptr;
+        if (panel + at_once < stop) {
+          next = gate_of(job).panel(panel + at_once);
+        } else if (unit < end) {
+          next = gate_of(job_of(unit)).panel(unit % units * kUnitPanels);
+        }
+        gate_up_tile(job, panel, std::min(at_once, stop - panel), next, members_.of(member));
+      }
     }
   });
 }
@@ -206,7 +222,8 @@ void add_bias(const float* bias, const PackedLinear::Segment& segment, std::int6
 }
 
 // scratch: kProductFloats, then kTileRows sums of gate and of up.
-void ExpertPass::gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int64_t count, float* scratch) const {
+void ExpertPass::gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int64_t count, const std::byte* next,
+                              float* scratch) const {
   const PackedLinear& weight = packed(weights(job).gate_up);
   const PanelRows rows = input_rows(job);
   float* gate = scratch + kProductFloats;
@@ -214,7 +231,8 @@ void ExpertPass::gate_up_tile(const ExpertJob& job, std::int64_t panel, std::int
   float* const sums[] = {gate, up};
   for (std::size_t i = 0; i < 2; ++i) {
     const PackedLinear::Segment& segment = weight.segments()[i];
-    multiply_panels(kernels_, segment, layer_.hidden, rows, panel, count, scratch, sums[i]);
+    const std::byte* after = i == 0 ? weight.segments()[1].panel(panel) : next;
+    multiply_panels(kernels_, segment, layer_.hidden, rows, panel, count, after, scratch, sums[i]);
     add_bias(weight.bias(), segment, panel, count, job.rows, sums[i]);
   }
   kernels_.silu_mul(gate, up, count * job.rows * kPanel, gate);
@@ -245,7 +263,7 @@ void ExpertPass::keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_
 // Threads divide the outputs; each goes through the experts in ascending order.
 void ExpertPass::down() {
   const std::int64_t panels = packed(layer_.weights_of.front().down).panels();
-  const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 4) / kUnitPanels * kUnitPanels,
+  const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 2) / kUnitPanels * kUnitPanels,
                                                       kUnitPanels, kTilePanels);
   stream_.team().parallel_for(panels, grain, [&](int member, std::int64_t begin, std::int64_t end) {
     down_panels(begin, end, members_.of(member));
@@ -256,14 +274,17 @@ void ExpertPass::down_panels(std::int64_t begin, std::int64_t end, float* scratc
   const std::int64_t first = begin * kPanel, count = std::min(end * kPanel, layer_.hidden) - first;
   for (std::int64_t row = 0; row < out_.dims[0]; ++row) std::fill_n(out_.row<float>(row) + first, count, 0.0f);
   float* sums = scratch + kProductFloats;
-  for (const ExpertJob& job : plan_.jobs) {
+  for (std::size_t j = 0; j < plan_.jobs.size(); ++j) {
+    const ExpertJob& job = plan_.jobs[j];
     const PackedLinear& weight = packed(weights(job).down);
-    const PackedLinear::Segment& segment = weight.segments().front();
+    const PackedLinear::Segment& segment = down_of(job);
+    const std::byte* after = j + 1 < plan_.jobs.size() ? down_of(plan_.jobs[j + 1]).panel(begin) : nullptr;
     const PanelRows rows = act_rows(job);
     const std::int64_t at_once = tile_panels(job.rows);
     for (std::int64_t panel = begin; panel < end; panel += at_once) {
       const std::int64_t panels = std::min(at_once, end - panel);
-      multiply_panels(kernels_, segment, layer_.width, rows, panel, panels, scratch, sums);
+      const std::byte* next = panel + panels < end ? segment.panel(panel + panels) : after;
+      multiply_panels(kernels_, segment, layer_.width, rows, panel, panels, next, scratch, sums);
       add_bias(weight.bias(), segment, panel, panels, job.rows, sums);
       for (std::int64_t i = 0; i < panels; ++i) add_weighted(job, panel + i, sums + i * job.rows * kPanel);
     }

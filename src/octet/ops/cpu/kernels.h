@@ -37,7 +37,7 @@ struct Kernels {
   void (*quantize)(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride);
   // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [blocks]
   // [rows], within the type's limit.
-  void (*multiply_blocks)(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+  void (*multiply_blocks)(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
                           std::int64_t rows, float* acc);
 
   // ---- element-wise, over one row

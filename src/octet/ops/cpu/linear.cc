@@ -42,7 +42,7 @@ void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float*
     const std::int64_t at_once = segment.integer ? 1 : kRunPanels;
     for (std::int64_t panel = std::max<std::int64_t>(begin - segment.first_panel, 0); panel < last; panel += at_once) {
       const std::int64_t count = std::min(at_once, last - panel);
-      multiply_panels(chunk.kernels, segment, chunk.weight.inputs(), chunk.rows, panel, count, scratch, sums);
+      multiply_panels(chunk.kernels, segment, chunk.weight.inputs(), chunk.rows, panel, count, nullptr, scratch, sums);
       for (std::int64_t i = 0; i < count; ++i) {
         store(chunk, segment.first_output + (panel + i) * kPanel, segment.outputs_of(panel + i),
               sums + i * chunk.rows.rows * kPanel);

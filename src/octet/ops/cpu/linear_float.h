@@ -13,72 +13,82 @@ namespace octet::ops::cpu::floating {
 template <typename V>
 constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
 
+// Keeps the compiler from mixing the multiply-adds of two inputs: the weights of both would not fit the registers.
+OCTET_PANEL_INLINE void finish_input() { asm volatile("" ::: "memory"); }
+
 template <typename V, DType kType, int kRows, int kPanels>
 struct Tile {
-  const float* in;
+  using Weights = typename V::Floats[kPanels][kVectors<V>];
+  static constexpr int kGroup = 3;  // rows that one address reaches: it, and one and two strides on
+
+  const float* in[(kRows + kGroup - 1) / kGroup];
   std::int64_t in_stride;
   const std::byte* at[kPanels];    // weights of the run
   const std::byte* next[kPanels];  // and of the one after it
   typename V::Floats sums[kRows][kPanels][kVectors<V>];
 
-  // Adds inputs [k, k + kTaken), whose weights lie `offset` bytes into their runs.
-  template <int kTaken>
-  OCTET_PANEL_INLINE void add(std::int64_t offset, std::int64_t k) {
-    if constexpr (kType == DType::kF8E4M3) return add_bytes<kTaken>(offset, k);
-    typename V::Floats weights[inputs_together(kType)][kPanels][kVectors<V>];
-    for (int p = 0; p < kPanels; ++p) {
-      __builtin_prefetch(next[p] + offset);
-      for (int v = 0; v < kVectors<V>; ++v) {
-        if constexpr (kType == DType::kBF16) {
-          V::load_pairs(at[p] + offset, v, weights[0][p][v], weights[1][p][v]);
-        } else if constexpr (kType == DType::kF16) {
-          weights[0][p][v] = V::load_halves(at[p] + offset, v);
-        } else {
-          weights[0][p][v] = V::load(at[p] + offset, v);
-        }
+  OCTET_PANEL_INLINE Tile(const float* rows, std::int64_t stride) : in_stride(stride) {
+    for (int r = 0; r < kRows; r += kGroup) in[r / kGroup] = rows + r * stride;
+  }
+
+  // Adds the products of one input with the values `taken` after the rows' addresses.
+  OCTET_PANEL_INLINE void add_input(const Weights& weights, int taken) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      const typename V::Floats value = V::all(in[r / kGroup][r % kGroup * in_stride + taken]);
+      for (int p = 0; p < kPanels; ++p) {
+        for (int v = 0; v < kVectors<V>; ++v) sums[r][p][v] = V::fused(value, weights[p][v], sums[r][p][v]);
       }
     }
+    finish_input();
+  }
+
+  // Adds the next kTaken inputs, whose weights lie `offset` bytes into their runs.
+  template <int kTaken>
+  OCTET_PANEL_INLINE void add(std::int64_t offset) {
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(next[p] + offset);
     for (int taken = 0; taken < kTaken; ++taken) {
-      for (int r = 0; r < kRows; ++r) {
-        const typename V::Floats value = V::all(in[r * in_stride + k + taken]);
+      if constexpr (kType == DType::kF8E4M3) {
+        if (taken % 2 == 0) add_bytes<(kTaken > 1)>(offset + taken * kPanel, taken);
+      } else {
+        Weights weights;
         for (int p = 0; p < kPanels; ++p) {
           for (int v = 0; v < kVectors<V>; ++v) {
-            sums[r][p][v] = V::fused(value, weights[taken][p][v], sums[r][p][v]);
+            if constexpr (kType == DType::kBF16) {
+              weights[p][v] = taken == 0 ? V::load_first(at[p] + offset, v) : V::load_second(at[p] + offset, v);
+            } else if constexpr (kType == DType::kF16) {
+              weights[p][v] = V::load_halves(at[p] + offset, v);
+            } else {
+              weights[p][v] = V::load(at[p] + offset, v);
+            }
           }
         }
+        add_input(weights, taken);
       }
     }
+    for (const float*& rows : in) rows += kTaken;
   }
 
-  template <int kTaken>
-  OCTET_PANEL_INLINE void add_bytes(std::int64_t offset, std::int64_t k) {
-    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(next[p] + offset);
-    for (int taken = 0; taken < kTaken; taken += 2) {
-      typename V::Floats weights[kPanels][2][kVectors<V>];
-      for (int p = 0; p < kPanels; ++p) {
-        const std::byte* from = at[p] + offset + taken * kPanel;
-        std::byte last[2 * kPanel] = {};
-        if constexpr (kTaken == 1) __builtin_memcpy(last, from, kPanel);
-        V::load_e4m3(kTaken == 1 ? last : from, weights[p][0], weights[p][1]);
-      }
-      for (int i = 0; i < (kTaken < 2 ? kTaken : 2); ++i) {
-        for (int r = 0; r < kRows; ++r) {
-          const typename V::Floats value = V::all(in[r * in_stride + k + taken + i]);
-          for (int p = 0; p < kPanels; ++p) {
-            for (int v = 0; v < kVectors<V>; ++v) sums[r][p][v] = V::fused(value, weights[p][i][v], sums[r][p][v]);
-          }
-        }
-      }
+  // Bytes are widened two inputs at a time; of the last one, which may lie alone, no more than its own are read.
+  template <bool kBoth>
+  OCTET_PANEL_INLINE void add_bytes(std::int64_t offset, int taken) {
+    Weights first, second;
+    for (int p = 0; p < kPanels; ++p) {
+      std::byte last[2 * kPanel] = {};
+      if constexpr (!kBoth) __builtin_memcpy(last, at[p] + offset, kPanel);
+      V::load_e4m3(kBoth ? at[p] + offset : last, first[p], second[p]);
     }
+    add_input(first, taken);
+    if constexpr (kBoth) add_input(second, taken + 1);
   }
 
-  OCTET_PANEL_INLINE void add_run(std::int64_t begin, std::int64_t end) {
+  OCTET_PANEL_INLINE void add_run(std::int64_t inputs) {
     // Memory comes in lines of 64 bytes, which four inputs of bytes fill.
     constexpr int kTaken = kType == DType::kF8E4M3 ? 4 : inputs_together(kType);
     constexpr std::int64_t kBytes = kTaken * kPanel * float_bytes(kType);
-    std::int64_t k = begin, offset = 0;
-    for (; k + kTaken <= end; k += kTaken, offset += kBytes) add<kTaken>(offset, k);
-    for (; k < end; ++k, offset += kPanel * float_bytes(kType)) add<1>(offset, k);
+    std::int64_t offset = 0;
+    for (; inputs >= kTaken; inputs -= kTaken, offset += kBytes) add<kTaken>(offset);
+    for (; inputs > 0; --inputs, offset += kPanel * float_bytes(kType)) add<1>(offset);
   }
 
   OCTET_PANEL_INLINE void run(const FloatPanels& panels, int first_panel, float* acc, std::int64_t acc_stride) {
@@ -94,7 +104,7 @@ struct Tile {
         next[p] = from[panels.ahead].at[first_panel + p];
       }
       const std::int64_t left = panels.inputs - k;
-      add_run(k, k + (left < panels.run_inputs ? left : panels.run_inputs));
+      add_run(left < panels.run_inputs ? left : panels.run_inputs);
     }
     for (int r = 0; r < kRows; ++r) {
       for (int i = 0; i < kPanels * kVectors<V>; ++i) {
@@ -113,9 +123,7 @@ OCTET_PANEL_INLINE void run_tile(const FloatPanels& panels, int first_panel, con
       return run_tile<V, kType, kRows - 1, kPanels>(panels, first_panel, in, in_stride, rows, acc, acc_stride);
     }
   }
-  Tile<V, kType, kRows, kPanels> tile;
-  tile.in = in;
-  tile.in_stride = in_stride;
+  Tile<V, kType, kRows, kPanels> tile(in, in_stride);
   tile.run(panels, first_panel, acc, acc_stride);
 }
 

@@ -16,10 +16,16 @@ struct FloatVector {
   static Floats load_halves(const std::byte* from, int v) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + v));
   }
-  static void load_pairs(const std::byte* from, int v, Floats& first, Floats& second) {
-    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + v);
-    first = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
-    second = _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+  static __m256i load_words(const std::byte* from, int v) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + v);
+  }
+  // Inputs of a pair of BF16.
+  static Floats load_first(const std::byte* from, int v) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(load_words(from, v), 16));
+  }
+  static Floats load_second(const std::byte* from, int v) {
+    const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    return _mm256_castsi256_ps(_mm256_and_si256(load_words(from, v), upper));
   }
   // Two inputs.
   static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {

@@ -16,10 +16,13 @@ struct FloatVector {
   static Floats load_halves(const std::byte* from, int) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
-  static void load_pairs(const std::byte* from, int, Floats& first, Floats& second) {
-    const __m512i words = _mm512_loadu_si512(from);
-    first = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
-    second = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  // Inputs of a pair of BF16.
+  static Floats load_first(const std::byte* from, int) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(from), 16));
+  }
+  static Floats load_second(const std::byte* from, int) {
+    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(from), upper));
   }
   // Two inputs.
   static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {

@@ -16,10 +16,15 @@ struct FloatVector {
   static Floats load_halves(const std::byte* from, int v) {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from) + v * 4)));
   }
-  static void load_pairs(const std::byte* from, int v, Floats& first, Floats& second) {
-    const uint32x4_t words = vld1q_u32(reinterpret_cast<const std::uint32_t*>(from) + v * 4);
-    first = vreinterpretq_f32_u32(vshlq_n_u32(words, 16));
-    second = vreinterpretq_f32_u32(vandq_u32(words, vdupq_n_u32(0xffff0000u)));
+  static uint32x4_t load_words(const std::byte* from, int v) {
+    return vld1q_u32(reinterpret_cast<const std::uint32_t*>(from) + v * 4);
+  }
+  // Inputs of a pair of BF16.
+  static Floats load_first(const std::byte* from, int v) {
+    return vreinterpretq_f32_u32(vshlq_n_u32(load_words(from, v), 16));
+  }
+  static Floats load_second(const std::byte* from, int v) {
+    return vreinterpretq_f32_u32(vandq_u32(load_words(from, v), vdupq_n_u32(0xffff0000u)));
   }
   // Two inputs.
   static void load_e4m3(const std::byte* from, Floats* first, Floats* second) {

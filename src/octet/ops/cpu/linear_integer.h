@@ -15,6 +15,7 @@ using Record = PanelRecord<const std::byte>;
 
 constexpr int kDirectRows = 4;  // up to so many rows share a record's codes in registers; more go over memory
 constexpr int kTile = 6;        // rows that then meet it at once
+constexpr int kFewTiles = 5;    // up to so many tiles of rows need memory asked for ahead
 
 template <typename V>
 constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
@@ -160,13 +161,20 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 
 // ---- few rows: codes go from the panel into registers
 
-// Asks for a line of memory twice: into the second cache early, and into the first, whose lines on their way are few,
-// when it can come quickly.
-OCTET_PANEL_INLINE void prefetch_line(const std::byte* line) {
-  constexpr std::int64_t kFar = 16384, kNear = 2048;
-  __builtin_prefetch(line + kFar, 0, 2);
-  __builtin_prefetch(line + kNear);
-}
+// Asks for lines of memory twice: into the second cache early, and into the first, whose lines on their way are few,
+// when they can come quickly.
+struct Ahead {
+  const std::byte* near;
+  const std::byte* far;
+
+  OCTET_PANEL_INLINE Ahead(const PanelReads& reads, const Record& record)
+      : near(reads.near.after(record.codes - reads.panel)), far(reads.far.after(record.codes - reads.panel)) {}
+
+  OCTET_PANEL_INLINE void ask(int offset) const {
+    __builtin_prefetch(far + offset, 0, 2);
+    __builtin_prefetch(near + offset);
+  }
+};
 
 template <typename V, DType kType, int kRows>
 struct DirectSums {
@@ -176,12 +184,13 @@ struct DirectSums {
   static constexpr bool kPlaces = kRows == 1 && !kFormat.has_head();
   static constexpr int kChains = kPlaces ? 4 : V::kChains == 1 ? 1 : 4 / ((kRows + 1) / 2 * kFormat.splits());
   Codes<V, kType> weights;
+  const Ahead& ahead;
   const ActivationBlock* in;  // [kRows]
   typename V::Ints sums[kRows][kVectors<V>][kFormat.splits()];
   typename V::Ints more[kChains][kRows][kVectors<V>][kFormat.splits()];  // chains after the first
 
-  OCTET_PANEL_INLINE DirectSums(const Record& record, const ActivationBlock* activations)
-      : weights(record), in(activations) {
+  OCTET_PANEL_INLINE DirectSums(const Record& record, const Ahead& later, const ActivationBlock* activations)
+      : weights(record), ahead(later), in(activations) {
     for (int r = 0; r < kRows; ++r) {
       for (int split = 0; split < kFormat.splits(); ++split) {
         const int sum = kFormat.splits() == 2 ? in[r].sums[split] : in[r].sums[0] + in[r].sums[1];
@@ -196,7 +205,7 @@ struct DirectSums {
   template <int kPair>
   OCTET_PANEL_INLINE void operator()() {
     constexpr int kSplit = kPair * kFormat.splits() / kPairs, kChain = kPair % kChains;
-    if constexpr (kFormat.has_head() && kPair % 2 == 0) prefetch_line(weights.record.codes + kPair / 2 * 64);
+    if constexpr (kFormat.has_head() && kPair % 2 == 0) ahead.ask(kPair / 2 * 64);
     typename V::Ints codes[kVectors<V>];
     constexpr int kShift = kPlaces ? kPlace<kType, kPair> : 0;
     for (int v = 0; v < kVectors<V>; ++v) codes[v] = weights.template load<kPair, kShift>(v);
@@ -228,7 +237,7 @@ struct DirectSums {
 };
 
 template <typename V, DType kType, int kRows>
-void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, float* acc) {
+void few_rows(const PanelReads& reads, std::int64_t inputs, const ActivationBlock* in, float* acc) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kSplits = kFormat.splits();
   typename V::Floats totals[kRows][kVectors<V>];
@@ -236,11 +245,12 @@ void few_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock
     for (int v = 0; v < kVectors<V>; ++v) totals[r][v] = V::all(0.0f);
   }
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += kRows) {
-    const Record record(kFormat, panel, block);
-    if constexpr (kRows == 1 && !kFormat.has_head()) {
-      for (int line = 0; line < kFormat.record_bytes(); line += 64) prefetch_line(record.codes + line);
+    const Record record(kFormat, reads.panel, block);
+    const Ahead ahead(reads, record);
+    if constexpr (!kFormat.has_head()) {
+      for (int line = 0; line < kFormat.record_bytes(); line += 64) ahead.ask(line);
     }
-    DirectSums<V, kType, kRows> direct(record, in);
+    DirectSums<V, kType, kRows> direct(record, ahead, in);
     for_pairs(direct);
     direct.add_up();
     for (int v = 0; v < kVectors<V>; ++v) {
@@ -338,14 +348,20 @@ void tile_times_record(const WideRecord<V>& weights, const ActivationBlock* in, 
 }
 
 template <typename V, DType kType>
-void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows, float* acc) {
+void many_rows(const PanelReads& reads, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows, float* acc) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kSplits = kFormat.splits();
   constexpr bool kMinimum = kFormat.has_minimum();
   for (std::int64_t i = 0; i < rows * kPanel; i += V::kLanes) V::store(acc + i, V::all(0.0f));
   WideRecord<V> weights;
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += rows) {
-    widen_record<V, kType>(Record(kFormat, panel, block), weights);
+    const Record record(kFormat, reads.panel, block);
+    // More rows take so long that the processor's own prefetching keeps up.
+    if (rows < kFewTiles * kTile) {
+      const Ahead ahead(reads, record);
+      for (int line = 0; line < kFormat.record_bytes(); line += 64) ahead.ask(line);
+    }
+    widen_record<V, kType>(record, weights);
     std::int64_t row = 0;
     for (; row + kTile <= rows; row += kTile) {
       tile_times_record<V, kSplits, kMinimum, kTile>(weights, in + row, acc + row * kPanel);
@@ -377,7 +393,7 @@ void many_rows(const std::byte* panel, std::int64_t inputs, const ActivationBloc
 // ---- the kernels (kernels.h) of one type
 
 template <typename V, DType kType>
-void multiply_blocks(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+void multiply_blocks(const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
                      float* acc) {
   static_assert(kDirectRows == 4 && kTile == 6);
   switch (rows) {
@@ -430,7 +446,7 @@ void unpack_e4m3(const std::byte* panel, std::int64_t k, std::int64_t count, flo
 
 // Both kernels of a type that has a panel of records.
 struct TypeKernels {
-  void (*multiply_blocks)(const std::byte* panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+  void (*multiply_blocks)(const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
                           float* acc);
   void (*unpack)(const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
 };

@@ -151,7 +151,7 @@ void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* 
                         [limit](const float* values, ActivationBlock& block) { quantize_block(values, limit, block); });
 }
 
-void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc) {
   integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
 }

@@ -89,7 +89,7 @@ struct Vector {
 
 }  // namespace
 
-void multiply_blocks(DType type, const std::byte* panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc) {
   integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
 }

@@ -190,6 +190,24 @@ struct FloatPanels {
   const FloatRun* runs = nullptr;  // and `ahead` more, only to be asked for; any address
 };
 
+// Memory in the order in which it is read: `left` bytes at `at`, then those at `then`.
+struct ReadOrder {
+  const std::byte* at = nullptr;
+  std::int64_t left = 0;
+  const std::byte* then = nullptr;
+
+  OCTET_PANEL_INLINE const std::byte* after(std::int64_t bytes) const {
+    return bytes < left ? at + bytes : then + (bytes - left);
+  }
+};
+
+// A panel of a block type, and what is read a little and a good deal later than its first byte, for a kernel to ask for
+// while it reads the panel; any address.
+struct PanelReads {
+  const std::byte* panel = nullptr;
+  ReadOrder near, far;
+};
+
 // Where the parts of one record of a block type's panel lie; Byte is std::byte or const std::byte.
 template <typename Byte>
 struct PanelRecord {

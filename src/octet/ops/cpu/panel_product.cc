@@ -6,8 +6,9 @@
 namespace octet::ops::cpu {
 namespace {
 
-constexpr std::int64_t kFewRows = 12;  // rows whose sums stay in registers from the first input to the last
-constexpr std::int64_t kAhead = 2048;  // bytes by which memory is asked for
+constexpr std::int64_t kFewRows = 12;      // rows whose sums stay in registers from the first input to the last
+constexpr std::int64_t kAhead = 2048;      // bytes by which memory is asked for, into the first cache
+constexpr std::int64_t kFarAhead = 16384;  // and into the second
 
 // A product on its way through one segment.
 struct Product {
@@ -70,14 +71,24 @@ void part_panels(const float* joined, std::int64_t rows, std::int64_t count, flo
   }
 }
 
+ReadOrder later(const ReadOrder& order, std::int64_t bytes) {
+  if (bytes < order.left) return {.at = order.at + bytes, .left = order.left - bytes, .then = order.then};
+  return {.at = nullptr, .left = 0, .then = order.after(bytes)};
+}
+
 }  // namespace
 
 void multiply_panels(const Kernels& kernels, const PackedLinear::Segment& segment, std::int64_t inputs,
-                     const PanelRows& rows, std::int64_t first, std::int64_t count, float* scratch, float* sums) {
+                     const PanelRows& rows, std::int64_t first, std::int64_t count, const std::byte* next,
+                     float* scratch, float* sums) {
   const std::int64_t panel_sums = rows.rows * kPanel;
   if (segment.integer) {
+    const std::byte* end = segment.panel(first + count);
     for (std::int64_t i = 0; i < count; ++i, sums += panel_sums) {
-      kernels.multiply_blocks(segment.type, segment.panel(first + i), inputs,
+      const std::byte* panel = segment.panel(first + i);
+      const ReadOrder order{.at = panel, .left = end - panel, .then = next == nullptr ? end : next};
+      kernels.multiply_blocks(segment.type,
+                              {.panel = panel, .near = later(order, kAhead), .far = later(order, kFarAhead)}, inputs,
                               rows.quantized[activation_kind(segment.type)], rows.rows, sums);
     }
     return;

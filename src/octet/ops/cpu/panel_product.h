@@ -25,8 +25,9 @@ struct PanelRows {
 constexpr std::int64_t kProductFloats = (kUnpacked + kRowChunk) * kRunPanels * kPanel;
 
 // sums[i][r][lane] = sum over inputs of row r times lane's weights, for panels first + i, i < count, of one segment.
-// The bias is not in it.
+// The bias is not in it. next: what is read after these panels, to be asked for in time; null: what lies behind them.
 void multiply_panels(const Kernels& kernels, const PackedLinear::Segment& segment, std::int64_t inputs,
-                     const PanelRows& rows, std::int64_t first, std::int64_t count, float* scratch, float* sums);
+                     const PanelRows& rows, std::int64_t first, std::int64_t count, const std::byte* next,
+                     float* scratch, float* sums);
 
 }  // namespace octet::ops::cpu
