@@ -266,7 +266,7 @@ std::string caches() {
       "`ops/attention_test.cc`,\n"
       "PFX-02 in `server/real_model_test.cc`.\n"
       "\n## Where weights come from\n\n`--load-format`: {}. `dummy` makes noise of any architecture and format above "
-      "from its config.json\n(`program/start_test.cc`).\n",
+      "from its config.json\n(`models/dummy_test.cc`, `program/start_test.cc`).\n",
       types, joined({std::begin(kFp8CacheGoldens), std::end(kFp8CacheGoldens)}),
       layouts.substr(0, layouts.rfind(", got")));
 }
