@@ -22,8 +22,9 @@ struct Distribution {
 Distribution distribution(std::vector<double> samples);
 
 // The times of one completed request, in milliseconds, counted from the planned time of sending.
-// TTFT: to the first token of any kind. TPOT: (last - first arrival) / (tokens - 1), none with one token.
-// ITL: per token; those that came together share the time since the arrival before. E2EL: to the last byte.
+// TTFT: to the first token of any kind. TPOT: (last - first arrival) / (tokens - 1). ITL: per token after the first
+// arrival; those that came together share the time since the arrival before. An answer that came all at once has
+// neither of the two. E2EL: to the last byte.
 struct RequestTimes {
   std::optional<double> ttft, first_answer, tpot, e2el;
   std::vector<double> itl;
