@@ -1,0 +1,202 @@
+#include "octet/bench/dataset_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "octet/base/file.h"
+#include "octet/base/json.h"
+
+namespace octet::bench {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 30;
+constexpr JsonLimits kLimits{.max_bytes = kMostBytes, .max_values = 200'000'000, .allow_duplicate_keys = true};
+constexpr std::int64_t kMostTokens = 100'000'000;
+// What sharegpt leaves out, as vllm bench does: prompts that are too short to mean anything or too long.
+constexpr std::int64_t kShortest = 4, kLongestPrompt = 1024, kLongest = 2048;
+
+std::unexpected<Error> wrong(std::size_t line, std::string_view what) {
+  return fail(ErrorCode::kInvalid, "line {}: {}", line, what);
+}
+
+// Calls take(object, line number) for every line that is not empty.
+template <typename Take>
+Result<> for_lines(std::string_view content, Take take) {
+  std::size_t number = 0;
+  while (!content.empty()) {
+    const std::size_t end = content.find('\n');
+    const std::string_view line = content.substr(0, end);
+    content.remove_prefix(end == std::string_view::npos ? content.size() : end + 1);
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const auto json = parse_json(line, kLimits);
+    if (!json) return wrong(number, json.error().message);
+    if (!json->is_object()) return wrong(number, "expected a JSON object");
+    OCTET_TRY_VOID(take(*json, number));
+  }
+  return {};
+}
+
+Result<double> number_at(const Json& object, const std::string& key, std::size_t line) {
+  if (!object.contains(key)) return wrong(line, fmt::format("\"{}\" is missing", key));
+  if (!object[key].is_number()) return wrong(line, fmt::format("\"{}\" is no number", key));
+  return object[key].get<double>();
+}
+
+Result<std::int64_t> length_at(const Json& object, const std::string& key, std::size_t line) {
+  OCTET_TRY(const double value, number_at(object, key, line));
+  if (!(value >= 0 && value <= static_cast<double>(kMostTokens)) || value != std::floor(value))
+    return wrong(line, fmt::format("\"{}\" is {}, expected a whole number from 0 to {}", key, value, kMostTokens));
+  return static_cast<std::int64_t>(value);
+}
+
+Result<std::string> text_at(const Json& object, const char* key, std::size_t line) {
+  if (!object.contains(key)) return wrong(line, fmt::format("\"{}\" is missing", key));
+  if (!object[key].is_string()) return wrong(line, fmt::format("\"{}\" is no string", key));
+  return object[key].get<std::string>();
+}
+
+// Cuts the list to the wanted length, or repeats it from its beginning.
+void fit(const WorkloadOptions& options, Workload& workload) {
+  auto& list = workload.conversations;
+  const auto wanted = static_cast<std::size_t>(options.num_prompts);
+  if (list.size() > wanted) list.resize(wanted);
+  if (list.size() == wanted || options.no_oversample) return;
+  workload.note = fmt::format("{} has {} prompts, so that some are sent more than once", workload.name, list.size());
+  const std::size_t own = list.size();
+  for (std::size_t i = own; i < wanted; ++i) list.push_back(list[i % own]);
+}
+
+Conversation single(std::string text, std::int64_t input, std::int64_t output) {
+  Conversation one;
+  one.turns.push_back({.text = std::move(text),
+                       .output_tokens = static_cast<std::int32_t>(std::max<std::int64_t>(output, 1)),
+                       .input_tokens = static_cast<std::int32_t>(input)});
+  return one;
+}
+
+Result<Workload> read_custom(const WorkloadOptions& options, PromptText& text, std::string_view content) {
+  Workload workload{.name = "custom"};
+  OCTET_TRY_VOID(for_lines(content, [&](const Json& object, std::size_t line) -> Result<> {
+    OCTET_TRY(std::string prompt, text_at(object, "prompt", line));
+    std::int64_t output = options.output_len.value_or(options.custom_output_len);
+    if (output < 0) {
+      OCTET_TRY(output, length_at(object, "output_tokens", line));
+    }
+    OCTET_TRY(const std::int64_t tokens, text.count(prompt));
+    workload.conversations.push_back(single(std::move(prompt), tokens, output));
+    return {};
+  }));
+  if (!options.disable_shuffle) std::ranges::shuffle(workload.conversations, text.random());
+  return workload;
+}
+
+Result<std::string> turn_text(const Json& entry, std::size_t turn, std::size_t number) {
+  const auto problem = [&] {
+    return fail(ErrorCode::kInvalid, "entry {}: conversations[{}].value is no string", number, turn);
+  };
+  const Json& one = entry["conversations"][turn];
+  if (!one.is_object() || !one.contains("value") || !one["value"].is_string()) return problem();
+  return one["value"].get<std::string>();
+}
+
+Result<Workload> read_sharegpt(const WorkloadOptions& options, PromptText& text, std::string_view content) {
+  const auto json = parse_json(content, kLimits);
+  if (!json) return std::unexpected(json.error());
+  if (!json->is_array()) return fail(ErrorCode::kInvalid, "expected a JSON list of conversations");
+  std::vector<std::size_t> order(json->size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (!options.disable_shuffle) std::ranges::shuffle(order, text.random());
+  const std::optional<std::int64_t> asked = options.output_len ? options.output_len : options.sharegpt_output_len;
+  Workload workload{.name = "sharegpt"};
+  for (const std::size_t i : order) {
+    if (static_cast<std::int64_t>(workload.conversations.size()) >= options.num_prompts) break;
+    const Json& entry = (*json)[i];
+    if (!entry.is_object() || !entry.contains("conversations") || !entry["conversations"].is_array())
+      return fail(ErrorCode::kInvalid, "entry {}: \"conversations\" is missing or no list", i);
+    if (entry["conversations"].size() < 2) continue;
+    OCTET_TRY(std::string prompt, turn_text(entry, 0, i));
+    OCTET_TRY(const std::string answer, turn_text(entry, 1, i));
+    OCTET_TRY(const std::int64_t input, text.count(prompt));
+    OCTET_TRY(const std::int64_t length, text.count(answer));
+    const std::int64_t output = asked.value_or(length);
+    if (input < kShortest || (!asked && output < kShortest) || input > kLongestPrompt || input + output > kLongest)
+      continue;
+    workload.conversations.push_back(single(std::move(prompt), input, output));
+  }
+  return workload;
+}
+
+// Equal hashes stand for equal blocks of text, so that a prefix cache sees what the trace saw.
+Result<std::string> trace_prompt(const WorkloadOptions& options, PromptText& text, const Json& object,
+                                 std::int64_t tokens, std::size_t line) {
+  std::string prompt;
+  std::int64_t left = tokens;
+  if (object.contains(options.trace_hashes)) {
+    const Json& hashes = object[options.trace_hashes];
+    if (!hashes.is_array()) return wrong(line, fmt::format("\"{}\" is no list", options.trace_hashes));
+    for (const Json& hash : hashes) {
+      if (!hash.is_number_integer())
+        return wrong(line, fmt::format("\"{}\" holds something that is no integer", options.trace_hashes));
+      const std::int64_t count = std::min(left, options.trace_chunk);
+      OCTET_TRY(const std::string block, text.draw_of(hash.get<std::uint64_t>(), count));
+      prompt += block;
+      left -= count;
+    }
+  }
+  OCTET_TRY(const std::string rest, text.draw(left));
+  return prompt + rest;
+}
+
+Result<Workload> read_trace(const WorkloadOptions& options, PromptText& text, std::string_view content) {
+  if (options.trace_chunk < 1)
+    return fail(ErrorCode::kInvalid, "--timed-trace-chunk-hash-size {}: expected at least 1", options.trace_chunk);
+  Workload workload{.name = "timed_trace"};
+  std::vector<double> times;
+  OCTET_TRY_VOID(for_lines(content, [&](const Json& object, std::size_t line) -> Result<> {
+    if (static_cast<std::int64_t>(times.size()) >= options.num_prompts) return {};
+    OCTET_TRY(const double time, number_at(object, options.trace_timestamp, line));
+    OCTET_TRY(const std::int64_t input, length_at(object, options.trace_input, line));
+    OCTET_TRY(const std::int64_t output, length_at(object, options.trace_output, line));
+    if (!times.empty() && time < times.back())
+      return wrong(line, fmt::format("\"{}\" goes back from {} to {}", options.trace_timestamp, times.back(), time));
+    OCTET_TRY(std::string prompt, trace_prompt(options, text, object, input, line));
+    times.push_back(time);
+    Conversation one = single(std::move(prompt), input, options.output_len.value_or(output));
+    const double seconds = (time - times.front()) * options.trace_seconds;
+    if (!(seconds < 1e9))
+      return wrong(line, fmt::format("\"{}\" is {} s after the first", options.trace_timestamp, seconds));
+    one.planned_ns = std::llround(seconds * 1e9);
+    workload.conversations.push_back(std::move(one));
+    return {};
+  }));
+  return workload;
+}
+
+}  // namespace
+
+Result<Workload> parse_workload(const WorkloadOptions& options, PromptText& text, std::string_view content) {
+  const bool timed = options.dataset == "timed_trace";
+  Result<Workload> workload = timed                           ? read_trace(options, text, content)
+                              : options.dataset == "sharegpt" ? read_sharegpt(options, text, content)
+                                                              : read_custom(options, text, content);
+  if (!workload) return workload;
+  if (workload->conversations.empty()) return fail(ErrorCode::kInvalid, "no prompt in it can be used");
+  if (!timed) fit(options, *workload);
+  return workload;
+}
+
+Result<Workload> read_workload(const WorkloadOptions& options, PromptText& text) {
+  if (!options.path)
+    return fail(ErrorCode::kInvalid, "--dataset-path is missing: --dataset-name {} reads a file", options.dataset);
+  const auto content = read_file(*options.path, kMostBytes);
+  if (!content) return within("--dataset-path", content.error());
+  auto workload = parse_workload(options, text, *content);
+  if (!workload) return within(fmt::format("--dataset-path {}", *options.path), workload.error());
+  return workload;
+}
+
+}  // namespace octet::bench
