@@ -1,0 +1,214 @@
+// What is written of a report: text, result files, and back.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "octet/base/file.h"
+#include "octet/base/json.h"
+#include "octet/bench/compare.h"
+#include "octet/bench/report_file.h"
+#include "octet/bench/result_file.h"
+#include "octet/bench/table.h"
+#include "octet/bench/terminal_report.h"
+#include "tests/support/temp_folder.h"
+
+namespace octet::bench {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+bench::Run run_of(std::int32_t concurrency, std::int64_t ttft_ms) {
+  bench::Run run{.concurrency = concurrency, .duration_ns = 1000 * kMs};
+  for (std::int32_t i = 0; i < 3; ++i) {
+    RequestRecord record{.conversation = i,
+                         .planned_ns = i * kMs,
+                         .sent_ns = i * kMs,
+                         .ended_ns = (i + ttft_ms + 60) * kMs,
+                         .outcome = Outcome::kCompleted,
+                         .status = 200};
+    record.arrivals = {{.ns = (i + ttft_ms) * kMs, .tokens = 1}, {.ns = (i + ttft_ms + 40) * kMs, .tokens = 2}};
+    record.first_answer_ns = record.arrivals[0].ns;
+    record.input_tokens = 5;
+    record.output_tokens = 3;
+    record.token_source = TokenSource::kUsage;
+    record.text = "x\xff";
+    run.records.push_back(record);
+  }
+  run.records.push_back({.conversation = 3,
+                         .planned_ns = 9 * kMs,
+                         .sent_ns = 9 * kMs,
+                         .ended_ns = 10 * kMs,
+                         .outcome = Outcome::kFailed,
+                         .error = "HTTP 500: \x1b[31mred",
+                         .status = 500});
+  return run;
+}
+
+Point point_of(std::int32_t concurrency, const std::vector<std::int64_t>& ttfts) {
+  Point point{.concurrency = concurrency};
+  for (const std::int64_t ttft : ttfts) {
+    point.runs.push_back(run_of(concurrency, ttft));
+    point.summaries.push_back(summarize(point.runs.back()));
+  }
+  return point;
+}
+
+Report report_of(std::vector<Point> points) {
+  Report report{.title = "t", .date = "2026-01-31T00:00:00Z", .workload = "random", .command = "octet bench serve"};
+  report.slo = {{.metric = "ttft", .percentile = 90, .limit_ms = 150}};
+  report.targets = {{.name = "here", .url = "http://here", .model = "m", .points = std::move(points)}};
+  return report;
+}
+
+bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+
+TEST(TerminalReport, OnePointIsABlock) {
+  const std::string text = terminal_report(report_of({point_of(4, {100})}));
+  EXPECT_TRUE(has(text, "3 requests completed, 1 failed")) << text;
+  EXPECT_TRUE(has(text, "inside the limits"));
+  EXPECT_TRUE(has(text, "failed      1  HTTP 500"));
+  EXPECT_FALSE(has(text, "\x1b"));  // nobody outside steers the terminal
+  EXPECT_TRUE(
+      has(terminal_report(report_of({point_of(4, {200})})), "outside the limits: ttft p90 is 200.0 ms, over 150 ms"));
+}
+
+TEST(TerminalReport, ASweepEndsWithTheBestLoadInside) {
+  const std::string text =
+      terminal_report(report_of({point_of(1, {100}), point_of(2, {140, 120}), point_of(4, {200})}));
+  EXPECT_TRUE(has(text, "most requests per second inside the limits: 3.00 (1)")) << text;
+  EXPECT_TRUE(has(text, "median (least to most)"));
+  EXPECT_TRUE(has(text, "130 (120 to 140)"));
+}
+
+TEST(TerminalReport, LinesKeepTheirWidth) {
+  const std::string text = terminal_report(report_of({point_of(1, {100}), point_of(2, {140})}), 60);
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    EXPECT_LE(text_width(text.substr(begin, end - begin)), 60) << text.substr(begin, end - begin);
+}
+
+TEST(TerminalReport, TargetsAreComparedRunByRun) {
+  Report report = report_of({point_of(4, {100, 120})});
+  report.targets.push_back({.name = "there", .url = "http://there", .model = "m", .points = {point_of(4, {50, 80})}});
+  const ReportFigures figures = figures_of(report);
+  const auto loads = compare(figures.targets[0], figures.targets[1]);
+  ASSERT_EQ(loads.size(), 1U);
+  for (const Ratio& one : loads[0].ratios) {
+    if (one.metric->key != "p50_ttft_ms") continue;
+    EXPECT_DOUBLE_EQ(one.ratio.least, 1.5);
+    EXPECT_DOUBLE_EQ(one.ratio.most, 2);
+    EXPECT_DOUBLE_EQ(one.ratio.median, 1.75);
+  }
+  EXPECT_TRUE(has(terminal_report(report), "1.75 (1.50 to 2.00)"));
+}
+
+// The keys that scripts read.
+TEST(ResultFile, HasTheKeysOfVllm) {
+  const bench::Run run = run_of(4, 100);
+  ResultSetup setup{.model_id = "org/m",
+                    .num_prompts = 4,
+                    .max_concurrency = 4,
+                    .percentile_metrics = {"ttft", "tpot", "itl", "e2el"},
+                    .percentiles = {50, 90, 99},
+                    .detailed = true};
+  setup.metadata = {{"gpu", "none"}};
+  const Json json = Json::parse(result_json(run, summarize(run), setup, "20260131-000000"));
+  std::set<std::string> missing = {"date",
+                                   "endpoint_type",
+                                   "backend",
+                                   "label",
+                                   "model_id",
+                                   "tokenizer_id",
+                                   "num_prompts",
+                                   "request_rate",
+                                   "burstiness",
+                                   "max_concurrency",
+                                   "duration",
+                                   "completed",
+                                   "failed",
+                                   "total_input_tokens",
+                                   "total_output_tokens",
+                                   "request_throughput",
+                                   "request_goodput",
+                                   "output_throughput",
+                                   "total_token_throughput",
+                                   "input_lens",
+                                   "output_lens",
+                                   "ttfts",
+                                   "itls",
+                                   "latencies",
+                                   "start_times",
+                                   "queue_times",
+                                   "generated_texts",
+                                   "errors",
+                                   "max_output_tokens_per_s",
+                                   "max_concurrent_requests",
+                                   "rtfx"};
+  for (const char* metric : {"ttft", "tpot", "itl", "e2el"}) {
+    for (const char* what : {"mean", "median", "std", "p50", "p90", "p99"})
+      missing.insert(fmt::format("{}_{}_ms", what, metric));
+  }
+  for (const auto& [key, value] : json.items()) missing.erase(key);
+  EXPECT_TRUE(missing.empty()) << *missing.begin();
+  EXPECT_EQ(json["gpu"], "none");
+  EXPECT_EQ(json["completed"], 3);
+  EXPECT_EQ(json["failed"], 1);
+  EXPECT_EQ(json["request_rate"], "inf");
+  EXPECT_DOUBLE_EQ(json["median_ttft_ms"].get<double>(), 100);
+  EXPECT_DOUBLE_EQ(json["ttfts"][0].get<double>(), 0.1);
+  EXPECT_TRUE(json["ttfts"][3].is_null());  // of the failed one: never zero
+  EXPECT_EQ(json["errors"][0], "");
+  EXPECT_TRUE(has(result_file_name(setup, "20260131-000000"), "openai-infqps-concurrency4-m-20260131-000000.json"));
+}
+
+TEST(ResultFile, FlagsThatAreWrongAreNamed) {
+  EXPECT_TRUE(has(parse_percentile_metrics("ttft,nope").error().message, "nope"));
+  EXPECT_TRUE(has(parse_metric_percentiles("50,101").error().message, "101"));
+  const std::string pairs[] = {"novalue"};
+  EXPECT_TRUE(has(parse_metadata(pairs).error().message, "novalue"));
+}
+
+TEST(ResultFile, AppendsLinesOrReplacesTheFile) {
+  const octet::testing::TempFolder folder;
+  const std::filesystem::path path = folder.path() / "new" / "r.json";
+  ASSERT_TRUE(write_result(path, "{}", false));
+  ASSERT_TRUE(write_result(path, "{\"a\":1}", true));
+  const std::string both = *read_file(path, 1000);
+  EXPECT_TRUE(has(both, "{}\n{\"a\":1}")) << both;
+  ASSERT_TRUE(write_result(path, "[]", false));
+  EXPECT_FALSE(has(*read_file(path, 1000), "a"));
+}
+
+TEST(ReportFile, ComesBackAsItWas) {
+  const Report report = report_of({point_of(1, {100}), point_of(2, {140, 120})});
+  const std::string text = report_json(report);
+  const auto back = parse_report(text);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(report_json(*back), text);
+  EXPECT_EQ(back->targets[0].points[1].runs[1].records[3].status, 500);
+  EXPECT_DOUBLE_EQ(back->targets[0].points[0].summaries[0].ttft.percentile(50), 100);
+}
+
+TEST(ReportFile, WhatIsNoReportIsNamedByItsKey) {
+  const std::string text = report_json(report_of({point_of(1, {100})}));
+  EXPECT_FALSE(parse_report("{}"));
+  EXPECT_FALSE(parse_report("[]"));
+  EXPECT_FALSE(parse_report("{"));
+  Json json = Json::parse(text);
+  json["targets"][0]["points"][0]["runs"][0]["records"][1]["status"] = "x";
+  const auto wrong = parse_report(json.dump());
+  ASSERT_FALSE(wrong);
+  EXPECT_TRUE(has(wrong.error().message, "targets[0].points[0].runs[0].records[1].status")) << wrong.error().message;
+  json = Json::parse(text);
+  json["version"] = 2;
+  EXPECT_FALSE(parse_report(json.dump()));
+}
+
+TEST(Table, MeasuresTextAndDisarmsIt) {
+  EXPECT_EQ(text_width("e\u0301\u4e2d"), 3);
+  EXPECT_FALSE(has(terminal_text("a\x1b[2J\nb"), "\x1b"));
+}
+
+}  // namespace
+}  // namespace octet::bench
