@@ -7,3 +7,4 @@ int run_command(int argc, char** argv);
 int serve_command(int argc, char** argv);
 int render_command(int argc, char** argv);
 int tokenize_command(int argc, char** argv);
+int bench_command(int argc, char** argv);

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"pull", "bring a model into the local cache", pull_command},
     {"render", "show the text that a model sees of a chat", render_command},
     {"tokenize", "turn text into token ids, and back", tokenize_command},
+    {"bench", "measure a server, or the engine alone", bench_command},
 };
 
 constexpr std::string_view kExamples = R"text(

@@ -1,0 +1,118 @@
+#include "apps/octet/bench_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "apps/octet/model_name.h"
+#include "apps/octet/pull_signals.h"
+#include "octet/base/environment.h"
+#include "octet/base/json.h"
+#include "octet/bench/datasets.h"
+
+using octet::ErrorCode;
+using octet::fail;
+using octet::Json;
+using octet::Result;
+using octet::bench::HttpTarget;
+
+namespace {
+
+constexpr std::int64_t kAskMs = 10'000;
+constexpr auto kBetweenTries = std::chrono::milliseconds(500);
+
+std::string trim_slashes(std::string url) {
+  while (url.ends_with('/') && !url.ends_with("//")) url.pop_back();
+  return url;
+}
+
+Result<std::vector<std::string>> headers_of(const BenchServeFlags& flags) {
+  std::vector<std::string> headers;
+  bool has_key = false;
+  for (const std::string& one : flags.headers) {
+    const std::size_t at = one.find_first_of("=:");
+    if (at == std::string::npos || at == 0 || one.find_first_of("\r\n") != std::string::npos)
+      return fail(ErrorCode::kInvalid, "--header \"{}\": expected KEY=VALUE", one);
+    std::string name = one.substr(0, at);
+    headers.push_back(name + ": " + one.substr(at + 1));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    has_key |= name == "authorization";
+  }
+  if (const auto key = octet::environment("OPENAI_API_KEY"); key && !has_key)
+    headers.push_back("Authorization: Bearer " + *key);
+  return headers;
+}
+
+// Tries until the server lists its models or the time is over.
+Result<Json> ask_models(const BenchServeFlags& flags, HttpTarget target, const std::string& url) {
+  target.url = url + "/v1/models";
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(flags.ready_timeout);
+  for (;;) {
+    const auto body = octet::bench::http_get(target, kAskMs);
+    if (body) return octet::parse_json(*body);
+    if (octet::hub::stop_signal != 0) return fail(ErrorCode::kCancelled, "stopped while waiting for {}", url);
+    if (std::chrono::steady_clock::now() >= deadline) return std::unexpected(body.error());
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+const Json* entry_of(const Json& models, const std::string& name) {
+  if (!models.is_object() || !models.contains("data") || !models["data"].is_array()) return nullptr;
+  for (const Json& one : models["data"]) {
+    if (one.is_object() && one.contains("id") && one["id"].is_string() && (name.empty() || one["id"] == name))
+      return &one;
+  }
+  return nullptr;
+}
+
+Result<Server> find_server(const BenchServeFlags& flags, const std::string& url,
+                           const octet::bench::Workload& workload) {
+  Server server{.url = trim_slashes(url)};
+  OCTET_TRY(server.http.headers, headers_of(flags));
+  server.http.verify = !flags.insecure;
+  server.http.timeout_ms = static_cast<std::int64_t>(flags.request_timeout * 1000);
+  server.model = flags.served_model_name ? *flags.served_model_name : flags.model.value_or("");
+  const auto models = ask_models(flags, server.http, server.url);
+  // A server without that list can be loaded where the model's name is known and it is there at all.
+  if (!models && (server.model.empty() || models.error().code != ErrorCode::kIo ||
+                  models.error().message.find(": HTTP ") == std::string::npos))
+    return std::unexpected(models.error());
+  if (const Json* entry = models ? entry_of(*models, server.model) : nullptr) {
+    server.model = (*entry)["id"].get<std::string>();
+    if (entry->contains("max_model_len") && (*entry)["max_model_len"].is_number_integer())
+      OCTET_TRY_VOID(octet::bench::check_context(workload, (*entry)["max_model_len"].get<std::int64_t>()));
+  } else if (server.model.empty()) {
+    return fail(ErrorCode::kNotFound, "{} lists no model: give its name by --model", server.url);
+  }
+  const char* path = is_chat(flags) ? "/v1/chat/completions" : "/v1/completions";
+  server.http.url = server.url + flags.endpoint.value_or(path);
+  return server;
+}
+
+}  // namespace
+
+bool is_chat(const BenchServeFlags& flags) { return flags.backend == "openai-chat"; }
+
+Result<std::vector<Server>> find_servers(const BenchServeFlags& flags, const octet::bench::Workload& workload) {
+  std::vector<std::string> urls = flags.base_urls;
+  const bool bracketed = flags.host.find(':') != std::string::npos && !flags.host.starts_with('[');
+  if (urls.empty())
+    urls.push_back(fmt::format("http://{}:{}", bracketed ? "[" + flags.host + "]" : flags.host, flags.port));
+  std::vector<Server> servers;
+  for (const std::string& url : urls) {
+    OCTET_TRY(Server server, find_server(flags, url, workload));
+    servers.push_back(std::move(server));
+  }
+  return servers;
+}
+
+Result<std::unique_ptr<octet::text::Tokenizer>> bench_tokenizer(const BenchServeFlags& flags) {
+  if (flags.tokenizer) {
+    OCTET_TRY(const auto path, resolve_tokenizer_name(*flags.tokenizer, {}));
+    return within_flag("--tokenizer", octet::text::Tokenizer::open(path.value_or(*flags.tokenizer)));
+  }
+  std::error_code ignored;
+  if (!flags.model || !std::filesystem::exists(*flags.model, ignored)) return nullptr;
+  return within_flag("--model", octet::text::Tokenizer::open(*flags.model));
+}

@@ -1,0 +1,156 @@
+// `octet bench serve` as a user runs it: against a server of this build, and against ones that misbehave.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "octet/base/file.h"
+#include "octet/base/json.h"
+#include "tests/support/child_process.h"
+#include "tests/support/stub_server.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_server.h"
+#include "tests/support/tiny_server.h"
+
+namespace octet {
+namespace {
+
+using octet::testing::ChildOutcome;
+using octet::testing::StubServer;
+using octet::testing::TestServer;
+
+ChildOutcome bench(std::vector<std::string> arguments) {
+  std::vector<std::string> command = {OCTET_PROGRAM, "bench", "serve", "--disable-tqdm"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return octet::testing::run_child(command, 60);
+}
+
+std::string url_of(TestServer& server) { return fmt::format("http://127.0.0.1:{}", server.port()); }
+
+bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+
+TEST(BenchServe, CountsWhatTheServerGave) {
+  TestServer server(octet::testing::tiny_server());
+  const octet::testing::TempFolder folder;
+  const std::string json = (folder.path() / "all.json").string();
+  const ChildOutcome done =
+      bench({"--base-url", url_of(server), "--num-prompts", "6", "--max-concurrency", "2", "--random-input-len", "5",
+             "--random-output-len", "4", "--ignore-eos", "--json", json, "--save-detailed", "--result-dir",
+             folder.path().string(), "--result-filename", "flat.json"});
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  EXPECT_TRUE(has(done.output, "6 requests completed, 0 failed")) << done.output;
+  const auto flat = parse_json(*read_file(folder.path() / "flat.json", 1 << 20));
+  ASSERT_TRUE(flat);
+  EXPECT_EQ((*flat)["completed"], 6);
+  EXPECT_EQ((*flat)["total_output_tokens"], 24);
+  EXPECT_EQ((*flat)["itls"].size(), 6U);
+  const auto whole = parse_json(*read_file(json, 1 << 20));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ((*whole)["targets"][0]["points"][0]["runs"][0]["records"].size(), 6U);
+}
+
+TEST(BenchServe, ChatsAndSweepsAndCompares) {
+  TestServer server(octet::testing::tiny_server());
+  const ChildOutcome done = bench({"--base-url",    url_of(server),
+                                   "--base-url",    url_of(server),
+                                   "--label",       "x",
+                                   "--backend",     "openai-chat",
+                                   "--preset",      "agent-chain",
+                                   "--input-len",   "12",
+                                   "--output-len",  "3",
+                                   "--turns",       "3",
+                                   "--users",       "2",
+                                   "--concurrency", "1,2",
+                                   "--repeats",     "2"});
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  EXPECT_TRUE(has(done.output, "first / other")) << done.output;
+  EXPECT_TRUE(has(done.output, "most requests per second")) << done.output;
+}
+
+TEST(BenchServe, ThoseWhoAreNotThereAreNamed) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* words;
+    int status;
+  } cases[] = {
+      {{"--base-url", "http://127.0.0.1:1"}, "connection refused", 1},
+      {{"--base-url", "ftp://127.0.0.1"}, "expected http or https, not ftp", 1},
+      {{"--base-url", "http://"}, "is no URL", 1},
+      {{"--base-url", "http://no.such.host.invalid"}, "no such host", 1},
+      {{"--dataset-name", "burstgpt"}, "--dataset-name burstgpt", 2},
+      {{"--backend", "openai-audio"}, "--backend openai-audio", 2},
+      {{"--concurrency", "4,2"}, "--concurrency 4,2", 2},
+      {{"--slo", "ttft<3"}, "--slo ttft<3", 2},
+      {{"--bisect"}, "--bisect needs --slo", 2},
+      {{"--use-beam-search"}, "beam search", 2},
+      {{"--preset", "nope"}, "--preset nope: expected chat-5600-140, aa-10k, agent-chain", 2},
+      {{"--dataset-name", "custom", "--dataset-path", "/no/such.jsonl"}, "/no/such.jsonl", 2},
+  };
+  for (const auto& one : cases) {
+    const ChildOutcome done = bench(one.arguments);
+    EXPECT_EQ(done.exit_code, one.status) << done.output;
+    EXPECT_TRUE(has(done.output, one.words)) << done.output;
+  }
+}
+
+TEST(BenchServe, TlsToAServerWithoutItIsNamed) {
+  TestServer server(octet::testing::tiny_server());
+  const ChildOutcome done = bench({"--base-url", fmt::format("https://127.0.0.1:{}", server.port())});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_TRUE(has(done.output, "TLS: ")) << done.output;
+}
+
+TEST(BenchServe, AContextThatIsTooShortNamesBothLengths) {
+  TestServer server(octet::testing::tiny_server());
+  const ChildOutcome done = bench({"--base-url", url_of(server), "--preset", "aa-10k"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_TRUE(has(done.output, "a prompt and its answer take 11000 tokens, and the model's context has"))
+      << done.output;
+}
+
+std::string reply(std::string_view type, std::string_view body, std::string_view status = "200 OK") {
+  return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nConnection: close\r\n\r\n{}", status, type, body);
+}
+
+constexpr std::string_view kToken = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n";
+constexpr std::string_view kEnd =
+    "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
+
+TEST(BenchServe, AnswersThatAreNoneAreFailuresByName) {
+  const struct {
+    std::string answer;
+    const char* words;
+  } cases[] = {
+      {reply("text/event-stream", kToken), "the stream ended without a finish"},
+      {reply("text/event-stream", fmt::format("{}data: {{\"cho\n\n{}", kToken, kEnd)), "broken chunk"},
+      {reply("text/event-stream", "data: {\"error\":{\"message\":\"no memory\"}}\n\n"),
+       "error in the stream: no memory"},
+      {reply("application/json", "{\"error\":{\"message\":\"busy\"}}", "503 Service Unavailable"), "HTTP 503: busy"},
+      {reply("text/html", "<p>who?</p>", "404 Not Found"), "HTTP 404: <p>who?</p>"},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\ndata: {", "the connection broke off"},
+      {"", "the server closed the connection without an answer"},
+      {"nonsense\r\n\r\n", "transfer failed"},
+  };
+  for (const auto& one : cases) {
+    StubServer server([&](const std::string& target) {
+      return target.starts_with("GET") ? reply("application/json", R"({"data":[{"id":"m"}]})") : one.answer;
+    });
+    const ChildOutcome done = bench({"--base-url", server.url(), "--num-prompts", "2", "--max-concurrency", "1"});
+    EXPECT_EQ(done.exit_code, 1) << done.output;  // nothing was measured
+    EXPECT_TRUE(has(done.output, "0 requests completed, 2 failed")) << done.output;
+    EXPECT_TRUE(has(done.output, one.words)) << done.output;
+  }
+}
+
+TEST(BenchServe, WithoutUsageTheReportSaysHowTokensWereCounted) {
+  StubServer server([](const std::string& target) {
+    return target.starts_with("GET") ? reply("application/json", R"({"data":[{"id":"m"}]})")
+                                     : reply("text/event-stream", fmt::format("{}{}{}", kToken, kToken, kEnd));
+  });
+  const ChildOutcome done = bench({"--base-url", server.url(), "--num-prompts", "2", "--max-concurrency", "1"});
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  EXPECT_TRUE(has(done.output, "the server sent no usage")) << done.output;
+  EXPECT_TRUE(has(done.output, "tokens in, 4 out")) << done.output;
+}
+
+}  // namespace
+}  // namespace octet
