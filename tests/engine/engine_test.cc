@@ -346,6 +346,37 @@ TEST(Engine, QueueIsBounded) {
 
 // cancel.everywhere: queued, in the prefill, between tokens, before the engine heard of it, among choices, after the
 // end.
+TEST(Engine, RequestsThatComeTogetherStartTogetherOrNotAtAll) {
+  Replay replay({script("four")});
+  const auto four_of = [](std::vector<Client>& clients) {
+    std::vector<Request> requests;
+    for (Client& client : clients) requests.push_back(request_for(client, {0}));
+    return requests;
+  };
+  // Round after round, since a fault would be that the engine's thread comes in between.
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    std::vector<Client> clients(4);
+    const auto first = replay.engine->submit_all(four_of(clients));
+    ASSERT_TRUE(first.has_value());
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      EXPECT_EQ(clients[i].wait().text, "four");
+      EXPECT_EQ(clients[i].wait().last.request, *first + i);
+    }
+    ASSERT_EQ(replay.executor->submitted(), (round + 1) * 5);
+  }
+
+  std::vector<Client> clients(4);
+  std::vector<Request> requests = four_of(clients);
+  requests[2].prompt = {257};
+  EXPECT_EQ(replay.engine->submit_all(std::move(requests)).error().code, ErrorCode::kInvalid);
+  requests = four_of(clients);
+  for (Request& request : requests) request.choices = 4;
+  EXPECT_EQ(replay.engine->submit_all(std::move(requests)).error().message,
+            "0 sequences are running and waiting, 4 more than 12 may: try again later");
+  expect_clean(*replay.engine);
+  EXPECT_EQ(replay.engine->stats().rejected, 8u);
+}
+
 TEST(Engine, CancelEverywhere) {
   EngineConfig config = small_config();
   config.scheduler.max_sequences = 1;

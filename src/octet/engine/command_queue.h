@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace octet::engine {
 
@@ -19,9 +20,19 @@ class CommandQueue {
 
   void push(std::unique_ptr<Node> node) {
     Node* added = node.release();
-    added->next = head_.load(std::memory_order_relaxed);
-    while (!head_.compare_exchange_weak(added->next, added, std::memory_order_release, std::memory_order_relaxed)) {
+    push_chain(added, added);
+  }
+
+  // All of them at once: whoever takes gets either none or all.
+  void push_all(std::vector<std::unique_ptr<Node>> nodes) {
+    if (nodes.empty()) return;
+    Node* const oldest = nodes.front().get();
+    Node* newest = nullptr;
+    for (std::unique_ptr<Node>& node : nodes) {
+      node->next = newest;
+      newest = node.release();
     }
+    push_chain(newest, oldest);
   }
 
   // Hands over every node, oldest first.
@@ -38,6 +49,13 @@ class CommandQueue {
   }
 
  private:
+  // Nodes that are linked from `newest` to `oldest`.
+  void push_chain(Node* newest, Node* oldest) {
+    oldest->next = head_.load(std::memory_order_relaxed);
+    while (!head_.compare_exchange_weak(oldest->next, newest, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+
   std::atomic<Node*> head_{nullptr};  // newest first
 };
 

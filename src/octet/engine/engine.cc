@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,7 +57,12 @@ struct Engine::State {
   Result<> check(const Request& request) const;
   std::int32_t admission_limit() const;
   std::int64_t stalled_ns();
+  // Takes places for all of them, or for none.
+  Result<> admit(std::span<const Request> wanted);
+  Result<> try_admit(std::span<const Request> wanted);
+  std::unique_ptr<Command> start_command(RequestId id, Request request) const;
   void push(std::unique_ptr<Command> command);
+  void wake();
 
   // ---- the engine's thread
   void run();
@@ -159,8 +165,62 @@ std::int64_t Engine::State::stalled_ns() {
   return std::max<std::int64_t>(0, now - std::max({progress_ns, round_ns.load(), busy_ns.load()}));
 }
 
+Result<> Engine::State::admit(std::span<const Request> wanted) {
+  Result<> admitted = try_admit(wanted);
+  if (!admitted) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) stats.rejected();
+  }
+  return admitted;
+}
+
+Result<> Engine::State::try_admit(std::span<const Request> wanted) {
+  std::int64_t choices = 0, tokens = 0;
+  for (const Request& request : wanted) {
+    OCTET_TRY_VOID(check(request));
+    choices += request.choices;
+    tokens += static_cast<std::int64_t>(request.prompt.size());
+  }
+  if (draining.load()) return fail(ErrorCode::kExhausted, "the server is shutting down");
+  std::int32_t before = sequences.load();
+  do {
+    if (before + choices > admission_limit()) {
+      return fail(ErrorCode::kExhausted, "{} sequences are running and waiting, {} more than {} may: try again later",
+                  before, before + choices - admission_limit(), admission_limit());
+    }
+  } while (!sequences.compare_exchange_weak(before, before + static_cast<std::int32_t>(choices)));
+  const std::int64_t queued = queued_tokens.fetch_add(tokens);
+  if (config.max_queued_tokens > 0 && queued >= config.max_queued_tokens) {
+    queued_tokens.fetch_sub(tokens);
+    sequences.fetch_sub(static_cast<std::int32_t>(choices));
+    return fail(ErrorCode::kExhausted,
+                "{} tokens of prompts are still to be computed, the most are {}: try again later", queued,
+                config.max_queued_tokens);
+  }
+  if (open.load() == 0) busy_ns.store(clock.now_ns());
+  open.fetch_add(static_cast<std::int32_t>(wanted.size()));
+  return {};
+}
+
+std::unique_ptr<Command> Engine::State::start_command(RequestId id, Request request) const {
+  if (!request.sampling.seed) {
+    const auto words =
+        ops::philox4x32({static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32), 0, 1},
+                        {static_cast<std::uint32_t>(config.seed), static_cast<std::uint32_t>(config.seed >> 32)});
+    request.sampling.seed = (std::uint64_t{words[0]} << 32) | words[1];
+  }
+  auto command = std::make_unique<Command>();
+  command->id = id;
+  command->submitted_ns = clock.now_ns();
+  command->request = std::move(request);
+  return command;
+}
+
 void Engine::State::push(std::unique_ptr<Command> command) {
   commands.push(std::move(command));
+  wake();
+}
+
+void Engine::State::wake() {
   signal.fetch_add(1);
   signal.notify_one();
 }
@@ -242,54 +302,28 @@ Engine::Engine(const EngineConfig& config, std::unique_ptr<Executor> executor, c
 
 Engine::~Engine() {
   state_->stopping.store(true);
-  state_->signal.fetch_add(1);
-  state_->signal.notify_one();
+  state_->wake();
   state_->executor->interrupt();
   state_->thread.join();
 }
 
 Result<RequestId> Engine::submit(Request request) {
-  State& state = *state_;
-  if (Result<> valid = state.check(request); !valid) {
-    state.stats.rejected();
-    return std::unexpected(std::move(valid).error());
-  }
-  if (state.draining.load()) {
-    state.stats.rejected();
-    return fail(ErrorCode::kExhausted, "the server is shutting down");
-  }
-  const std::int32_t before = state.sequences.fetch_add(request.choices);
-  if (before > state.admission_limit() - request.choices) {
-    state.sequences.fetch_sub(request.choices);
-    state.stats.rejected();
-    return fail(ErrorCode::kExhausted, "{} sequences are running and waiting, {} more than {} may: try again later",
-                before, before + request.choices - state.admission_limit(), state.admission_limit());
-  }
-  const auto tokens = static_cast<std::int64_t>(request.prompt.size());
-  const std::int64_t queued = state.queued_tokens.fetch_add(tokens);
-  if (state.config.max_queued_tokens > 0 && queued >= state.config.max_queued_tokens) {
-    state.queued_tokens.fetch_sub(tokens);
-    state.sequences.fetch_sub(request.choices);
-    state.stats.rejected();
-    return fail(ErrorCode::kExhausted,
-                "{} tokens of prompts are still to be computed, the most are {}: try again later", queued,
-                state.config.max_queued_tokens);
-  }
-  if (state.open.load() == 0) state.busy_ns.store(state.clock.now_ns());
-  state.open.fetch_add(1);
-  const RequestId id = state.last_id.fetch_add(1) + 1;
-  if (!request.sampling.seed) {
-    const auto words = ops::philox4x32(
-        {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32), 0, 1},
-        {static_cast<std::uint32_t>(state.config.seed), static_cast<std::uint32_t>(state.config.seed >> 32)});
-    request.sampling.seed = (std::uint64_t{words[0]} << 32) | words[1];
-  }
-  auto command = std::make_unique<Command>();
-  command->id = id;
-  command->submitted_ns = state.clock.now_ns();
-  command->request = std::move(request);
-  state.push(std::move(command));
+  OCTET_TRY_VOID(state_->admit({&request, 1}));
+  const RequestId id = state_->last_id.fetch_add(1) + 1;
+  state_->push(state_->start_command(id, std::move(request)));
   return id;
+}
+
+Result<RequestId> Engine::submit_all(std::vector<Request> requests) {
+  OCTET_CHECK(!requests.empty());
+  OCTET_TRY_VOID(state_->admit(requests));
+  const RequestId first = state_->last_id.fetch_add(requests.size()) + 1;
+  std::vector<std::unique_ptr<Command>> starts;
+  starts.reserve(requests.size());
+  for (Request& request : requests) starts.push_back(state_->start_command(first + starts.size(), std::move(request)));
+  state_->commands.push_all(std::move(starts));
+  state_->wake();
+  return first;
 }
 
 void Engine::cancel(RequestId id) {

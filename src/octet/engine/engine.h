@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "octet/base/clock.h"
 #include "octet/base/error.h"
@@ -35,6 +36,9 @@ class Engine {
   // before submit returns, gets one output with a finish reason per choice, and is not called again after the last of
   // them.
   Result<RequestId> submit(Request request);
+  // All of them or, where one is refused, none; each as in submit(). The engine takes them up together, so that a step
+  // which has room for all begins with all of them. The value is the first one's id, the others' count on from there.
+  Result<RequestId> submit_all(std::vector<Request> requests);
   void cancel(RequestId id);  // thread-safe; unknown ids are ignored
   // No new requests (kExhausted); returns when all running ones have ended or the deadline passed.
   void drain(std::int64_t deadline_ns);
