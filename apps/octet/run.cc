@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "apps/octet/commands.h"
+#include "apps/octet/loading_line.h"
 #include "apps/octet/model_name.h"
 #include "apps/octet/pull_signals.h"
 #include "apps/octet/run_chat.h"
@@ -171,21 +172,6 @@ Result<Json> request_fields(const RunFlags& f) {
   }
   return fields;
 }
-
-// The share of the weights that is loaded, on a terminal.
-class LoadingLine {
- public:
-  void operator()(std::string_view, std::int64_t done, std::int64_t total) {
-    if (!terminal_ || total <= 0) return;
-    const std::int64_t percent = done * 100 / total;
-    if (percent == std::exchange(shown_, percent)) return;
-    fmt::print(stderr, "{}", percent < 100 ? fmt::format("\rloading {:3d} %", percent) : "\r\033[K");
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::int64_t shown_ = -1;
-};
 
 Result<std::unique_ptr<octet::engine::Replica>> load(const RunFlags& f) {
   const ModelSource source{.revision = f.revision, .token = {}, .cache = {}};

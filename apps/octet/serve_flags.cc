@@ -104,40 +104,9 @@ std::vector<Flag> limit_flags(ServeFlags& f) {
   };
 }
 
-std::vector<Flag> model_flags(ServeFlags& f) {
+std::vector<Flag> template_flags(ServeFlags& f) {
   constexpr std::string_view group = "model";
   return {
-      {.names = "MODEL",
-       .group = group,
-       .target = &f.model,
-       .help = "folder with config.json, a GGUF file, ORG/NAME[:Q4_K_M] of the hub, or smollm2"},
-      {.names = "--model", .group = group, .target = &f.model_flag, .help = "the same as MODEL"},
-      {.names = "--revision",
-       .group = group,
-       .target = &f.revision,
-       .help = "branch, tag or commit on the hub",
-       .fallback = "main"},
-      {.names = "--hf-token",
-       .group = group,
-       .target = &f.hf_token,
-       .help = "of the hub, for gated and private models",
-       .fallback = "HF_TOKEN or the file HF_HOME/token"},
-      {.names = "--download-dir",
-       .group = group,
-       .target = &f.download_dir,
-       .help = "the hub's cache",
-       .fallback = "HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub"},
-      {.names = "--tokenizer",
-       .group = group,
-       .target = &f.tokenizer,
-       .help =
-           "a file (tokenizer.json, tokenizer.model, tekken.json, *.tiktoken, *.gguf), a folder with one, or ORG/NAME "
-           "of the hub",
-       .fallback = "the model's own"},
-      {.names = "--skip-tokenizer-init",
-       .group = group,
-       .target = &f.skip_tokenizer,
-       .help = "serve token ids only, without a tokenizer"},
       {.names = "--chat-template",
        .group = group,
        .target = &f.chat_template,
@@ -158,122 +127,7 @@ std::vector<Flag> model_flags(ServeFlags& f) {
        .help = "JSON object of names for templates, which chat_template_kwargs of a request overrides",
        .fallback = "none",
        .json = true},
-      {.names = "--dtype",
-       .group = group,
-       .target = &f.dtype,
-       .help = "type of activations and of the KV cache",
-       .choices = "auto,float32,float,bfloat16,float16,half"},
-      {.names = "--max-model-len",
-       .group = group,
-       .target = &f.max_model_len,
-       .help = "context: prompt and output tokens of a request; auto: what memory holds",
-       .fallback = "the model's, or what memory holds"},
-      {.names = "--seed", .group = group, .target = &f.seed, .help = "for requests without a seed of their own"},
   };
-}
-
-std::vector<Flag> engine_flags(ServeFlags& f) {
-  constexpr std::string_view group = "memory and scheduling";
-  return {
-      {.names = "--threads",
-       .group = group,
-       .target = &f.threads,
-       .help = "threads of the model",
-       .fallback = "the cores that the process may use",
-       .min = 1,
-       .max = 4096},
-      {.names = "--gpu-memory-utilization --device-memory-utilization",
-       .group = group,
-       .target = &f.memory_share,
-       .help = "share of the memory that is free under the cgroup's limit that weights and KV cache may take",
-       .min = 0.01,
-       .max = 1},
-      {.names = "--kv-cache-memory-bytes",
-       .group = group,
-       .target = &f.kv_cache_bytes,
-       .help = "size of the KV cache",
-       .fallback = "from --gpu-memory-utilization",
-       .min = 1,
-       .max = 1e15},
-      {.names = "--block-size",
-       .group = group,
-       .target = &f.block_size,
-       .help = "tokens of a KV block",
-       .min = 1,
-       .max = 256},
-      {.names = "--max-num-seqs",
-       .group = group,
-       .target = &f.max_num_seqs,
-       .help = "sequences that run at once",
-       .min = 1,
-       .max = 65536},
-      {.names = "--max-num-batched-tokens",
-       .group = group,
-       .target = &f.max_batched_tokens,
-       .help = "tokens of one step",
-       .fallback = "chosen so that a step lasts at most 250 ms",
-       .min = 1,
-       .max = kMaxInt},
-      {.names = "--enable-prefix-caching",
-       .group = group,
-       .target = &f.prefix_caching,
-       .help = "keep the KV of prompts for requests that begin alike"},
-      {.names = "--enable-chunked-prefill",
-       .group = group,
-       .target = &f.chunked_prefill,
-       .help = "long prompts are spread over steps; always on"},
-      {.names = "--scheduling-policy",
-       .group = group,
-       .target = &f.policy,
-       .help = "who is next: first come, or lowest priority value",
-       .choices = "fcfs,priority"},
-  };
-}
-
-std::vector<Flag> layout_flags(ServeFlags& f) {
-  constexpr std::string_view group = "layout";
-  return {
-      {.names = "--tensor-parallel-size -tp",
-       .group = group,
-       .target = &f.tensor_parallel,
-       .help = "ranks that share each layer; only 1 is built",
-       .min = 1,
-       .max = 4096},
-      {.names = "--pipeline-parallel-size -pp",
-       .group = group,
-       .target = &f.pipeline_parallel,
-       .help = "groups of layers on ranks of their own; only 1 is built",
-       .min = 1,
-       .max = 4096},
-      {.names = "--data-parallel-size -dp",
-       .group = group,
-       .target = &f.data_parallel,
-       .help = "replicas of the model; only 1 is built",
-       .min = 1,
-       .max = 4096},
-      {.names = "--enable-expert-parallel -ep",
-       .group = group,
-       .target = &f.expert_parallel,
-       .help = "experts are divided over the ranks; no effect with one rank"},
-      {.names = "--distributed-executor-backend",
-       .group = group,
-       .target = &f.distributed_backend,
-       .help = "how ranks are started; no effect with one rank",
-       .choices = "mp,uni,ray,external_launcher"},
-  };
-}
-
-Result<> check_layout(const ServeFlags& f) {
-  const std::pair<std::string_view, std::int64_t> sizes[] = {{"--tensor-parallel-size", f.tensor_parallel},
-                                                             {"--pipeline-parallel-size", f.pipeline_parallel},
-                                                             {"--data-parallel-size", f.data_parallel}};
-  for (const auto& [name, size] : sizes) {
-    if (size != 1) return fail(ErrorCode::kUnsupported, "{} {}: this build serves on one rank only", name, size);
-  }
-  if (!f.chunked_prefill) {
-    return fail(ErrorCode::kUnsupported, "--no-enable-chunked-prefill: prefill is always chunked");
-  }
-  return {};
 }
 
 Result<> template_options(const ServeFlags& f, octet::server::TemplateOptions& options) {
@@ -290,45 +144,25 @@ Result<> template_options(const ServeFlags& f, octet::server::TemplateOptions& o
   return {};
 }
 
-Result<std::optional<std::int32_t>> context_length(const std::optional<std::string>& value) {
-  if (!value || *value == "auto" || *value == "-1") return std::nullopt;
-  const auto size = octet::parse_size(*value);
-  if (!size) return within("--max-model-len", size.error());
-  if (*size < 1 || *size > std::numeric_limits<std::int32_t>::max()) {
-    return fail(ErrorCode::kInvalid, "--max-model-len {}: expected 1 to {}, or auto", *value,
-                std::numeric_limits<std::int32_t>::max());
-  }
-  return static_cast<std::int32_t>(*size);
-}
-
-std::string dtype_name(const std::string& name) {
-  return name == "float" ? "float32" : name == "half" ? "float16" : name;
-}
-
 }  // namespace
 
 octet::FlagTable serve_flag_table(ServeFlags& flags) {
-  octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_flags(flags));
+  octet::FlagTable table("octet serve", "Serves a model over the OpenAI API.", model_source_rows(flags));
+  table.add(template_flags(flags));
+  table.add(model_type_rows(flags));
   table.add(server_flags(flags));
   table.add(limit_flags(flags));
   table.add(answer_flag_rows(flags.answers));
   table.add(surface_flag_rows(flags.surface));
-  table.add(engine_flags(flags));
-  table.add(layout_flags(flags));
-  table.add(load_flag_rows(flags.load));
+  table.add(step_and_file_rows(flags));
   table.add(log_flags(flags.log));
   table.add_missing(octet::vllm_flags::kAll);
   return table;
 }
 
 Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
-  if (f.model.has_value() == f.model_flag.has_value() && f.model != f.model_flag) {
-    return fail(ErrorCode::kInvalid, "--model {} names another model than {}", *f.model_flag, *f.model);
-  }
-  if (!f.model && !f.model_flag)
-    return fail(ErrorCode::kInvalid, "MODEL is missing: a folder, a GGUF file, ORG/NAME of the hub, or smollm2");
-  OCTET_TRY_VOID(check_layout(f));
   octet::server::ServeOptions options;
+  OCTET_TRY(options.replica, replica_options(f));
   OCTET_TRY_VOID(apply_surface_flags(f.surface, options));
   OCTET_TRY_VOID(apply_log_flags(f.log, options));
   apply_answer_flags(f.answers, options);
@@ -344,32 +178,14 @@ Result<octet::server::ServeOptions> serve_options(const ServeFlags& f) {
   options.replica.max_logprobs = static_cast<std::int32_t>(f.max_logprobs);
   options.names = f.served_names;
   options.shutdown_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(f.shutdown_timeout * 1000));
-
   options.watchdog = std::chrono::milliseconds(static_cast<std::int64_t>(f.watchdog_timeout * 1000));
   if (options.watchdog->count() == 0) options.watchdog.reset();
 
-  octet::engine::ReplicaOptions& replica = options.replica;
-  replica.model = f.model ? *f.model : *f.model_flag;
-  if (f.tokenizer) replica.tokenizer = *f.tokenizer;
-  replica.skip_tokenizer = f.skip_tokenizer;
   if (f.chat_template) {
-    OCTET_TRY(replica.chat_template, chat_template_source(*f.chat_template));
+    OCTET_TRY(options.replica.chat_template, chat_template_source(*f.chat_template));
   }
   OCTET_TRY_VOID(template_options(f, options.api.templates));
-  replica.dtype = dtype_name(f.dtype);
-  replica.threads = static_cast<int>(f.threads.value_or(0));
-  replica.kv_cache_bytes = f.kv_cache_bytes;
-  replica.memory_share = f.memory_share;
-  replica.block_size = static_cast<std::int32_t>(f.block_size);
-  OCTET_TRY(replica.max_model_len, context_length(f.max_model_len));
-  replica.max_num_seqs = static_cast<std::int32_t>(f.max_num_seqs);
-  if (f.max_batched_tokens) replica.max_num_batched_tokens = static_cast<std::int32_t>(*f.max_batched_tokens);
-  replica.prefix_caching = f.prefix_caching;
-  replica.policy = f.policy == "priority" ? octet::engine::SchedulerConfig::Policy::kPriority
-                                          : octet::engine::SchedulerConfig::Policy::kFcfs;
-  if (f.max_queued) replica.max_admitted = static_cast<std::int32_t>(*f.max_queued);
-  replica.max_queued_tokens = f.max_queued_tokens;
-  replica.seed = static_cast<std::uint64_t>(f.seed);
-  OCTET_TRY_VOID(apply_load_flags(f.load, replica));
+  if (f.max_queued) options.replica.max_admitted = static_cast<std::int32_t>(*f.max_queued);
+  options.replica.max_queued_tokens = f.max_queued_tokens;
   return options;
 }

@@ -6,29 +6,22 @@
 #include <vector>
 
 #include "apps/octet/answer_flags.h"
-#include "apps/octet/load_flags.h"
+#include "apps/octet/engine_flags.h"
 #include "apps/octet/log_flags.h"
 #include "apps/octet/surface_flags.h"
 #include "octet/base/error.h"
 #include "octet/base/flags.h"
 #include "octet/server/serve.h"
 
-struct ServeFlags {
-  std::optional<std::string> model, model_flag;
+struct ServeFlags : EngineFlags {
   std::vector<std::string> served_names;
-  std::optional<std::string> tokenizer, chat_template, chat_template_kwargs, uds;
-  std::optional<std::string> revision, hf_token, download_dir;
-  std::optional<std::string> max_model_len, distributed_backend;
-  std::string host = "127.0.0.1", dtype = "auto", policy = "fcfs", config, content_format = "auto";
+  std::optional<std::string> chat_template, chat_template_kwargs, uds;
+  std::string host = "127.0.0.1", config, content_format = "auto";
   LogFlags log;
-  LoadFlags load;
-  std::int64_t port = 8000, max_num_seqs = 64, block_size = 16, seed = 0, max_logprobs = 20;
-  std::optional<std::int64_t> threads;
+  std::int64_t port = 8000, max_logprobs = 20;
   std::int64_t header_bytes = 65536, header_count = 256, body_bytes = std::int64_t{64} << 20;
-  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
-  std::optional<std::int64_t> max_batched_tokens, kv_cache_bytes, max_queued, max_queued_tokens;
-  double memory_share = 0.5, shutdown_timeout = 30, watchdog_timeout = 60;
-  bool prefix_caching = true, skip_tokenizer = false, expert_parallel = false, chunked_prefill = true;
+  std::optional<std::int64_t> max_queued, max_queued_tokens;
+  double shutdown_timeout = 30, watchdog_timeout = 60;
   bool prompt_tokens_details = false, force_include_usage = false, return_tokens_as_ids = false, trust_template = false;
   SurfaceFlags surface;
   AnswerFlags answers;
