@@ -2,4 +2,6 @@
 #pragma once
 
 int bench_serve_command(int argc, char** argv);
+int bench_throughput_command(int argc, char** argv);
+int bench_latency_command(int argc, char** argv);
 int bench_compare_command(int argc, char** argv);
