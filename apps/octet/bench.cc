@@ -18,12 +18,14 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"serve", "load a server with an OpenAI API and report its times and rates", bench_serve_command},
+    {"compare", "runs that were written to files, beside each other", bench_compare_command},
 };
 
 constexpr std::string_view kExamples = R"text(
 examples
   octet bench serve --base-url http://127.0.0.1:8000 --num-prompts 100 --max-concurrency 8
   octet bench serve --preset chat-5600-140 --concurrency 1,2,4,...,64 --slo ttft:p90=2000ms,tpot:p90=50ms
+  octet bench compare before.json after.json
   octet bench COMMAND --help     every flag of a command
 )text";
 

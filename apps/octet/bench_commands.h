@@ -2,3 +2,4 @@
 #pragma once
 
 int bench_serve_command(int argc, char** argv);
+int bench_compare_command(int argc, char** argv);

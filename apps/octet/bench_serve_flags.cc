@@ -101,6 +101,24 @@ std::vector<Flag> request_flags(BenchServeFlags& f) {
        .fallback = "none",
        .min = 0,
        .max = 1000},
+      {.names = "--chat-template-kwargs",
+       .group = group,
+       .target = &f.chat_template_kwargs,
+       .help = "JSON object, sent as it is",
+       .fallback = "none",
+       .json = true},
+      {.names = "--extra-body",
+       .group = group,
+       .target = &f.extra_body,
+       .help = "JSON object whose members every request gets, over all others",
+       .fallback = "none",
+       .json = true},
+  };
+}
+
+std::vector<Flag> sampling_flags(BenchServeFlags& f) {
+  constexpr std::string_view group = "requests";
+  return {
       {.names = "--temperature",
        .group = group,
        .target = &f.temperature,
@@ -150,18 +168,6 @@ std::vector<Flag> request_flags(BenchServeFlags& f) {
        .fallback = "the server's",
        .min = 0,
        .max = 100},
-      {.names = "--chat-template-kwargs",
-       .group = group,
-       .target = &f.chat_template_kwargs,
-       .help = "JSON object, sent as it is",
-       .fallback = "none",
-       .json = true},
-      {.names = "--extra-body",
-       .group = group,
-       .target = &f.extra_body,
-       .help = "JSON object whose members every request gets, over all others",
-       .fallback = "none",
-       .json = true},
   };
 }
 
@@ -337,6 +343,7 @@ octet::FlagTable bench_serve_flag_table(BenchServeFlags& flags) {
   octet::FlagTable table("octet bench serve", "Loads a server with an OpenAI API and reports its times and rates.");
   table.add(server_flags(flags));
   table.add(request_flags(flags));
+  table.add(sampling_flags(flags));
   table.add(workload_flags(flags.workload));
   table.add(load_flags(flags));
   table.add(output_flags(flags));

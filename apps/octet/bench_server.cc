@@ -69,6 +69,7 @@ const Json* entry_of(const Json& models, const std::string& name) {
 Result<Server> find_server(const BenchServeFlags& flags, const std::string& url,
                            const octet::bench::Workload& workload) {
   Server server{.url = trim_slashes(url)};
+  if (server.url.ends_with("//")) return fail(ErrorCode::kInvalid, "--base-url {} is no URL: it names no host", url);
   OCTET_TRY(server.http.headers, headers_of(flags));
   server.http.verify = !flags.insecure;
   server.http.timeout_ms = static_cast<std::int64_t>(flags.request_timeout * 1000);

@@ -198,6 +198,18 @@ TEST(AnswerReader, WhatIsNoAnswerHasFailedWithItsTimeAndReason) {
   expect_failed(read(Api::kCompletions, {}, 9), "without a finish");
 }
 
+TEST(AnswerReader, AServerThatClaimsTooMuchIsNotBelieved) {
+  std::vector<Feed> feeds;
+  for (int i = 0; i < 6; ++i) {
+    const int claimed = i % 2 == 0 ? 2'000'000'000 : 0;
+    feeds.push_back({10 + i, piece("a", fmt::format(R"(,"usage":{{"completion_tokens":{}}})", claimed))});
+  }
+  feeds.push_back({20, kStop + usage(2'000'000'000, 2'000'000'000) + kDone});
+  const RequestRecord record = read(Api::kCompletions, feeds, 21);
+  EXPECT_EQ(record.output_tokens, 10'000'000);
+  EXPECT_LE(request_times(record).itl.size(), 10'000'000U);
+}
+
 TEST(AnswerReader, AFinishWithoutDoneIsEnough) {
   EXPECT_EQ(read(Api::kCompletions, {{5, piece("a") + kStop}}, 9).outcome, Outcome::kCompleted);
 }

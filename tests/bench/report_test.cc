@@ -1,12 +1,14 @@
 // What is written of a report: text, result files, and back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "octet/base/file.h"
 #include "octet/base/json.h"
 #include "octet/bench/compare.h"
+#include "octet/bench/figure_files.h"
 #include "octet/bench/report_file.h"
 #include "octet/bench/result_file.h"
 #include "octet/bench/table.h"
@@ -203,6 +205,54 @@ TEST(ReportFile, WhatIsNoReportIsNamedByItsKey) {
   json = Json::parse(text);
   json["version"] = 2;
   EXPECT_FALSE(parse_report(json.dump()));
+}
+
+TEST(FigureFiles, ReadsReportsAndResultsOfAnyTool) {
+  const Report report = report_of({point_of(4, {100, 120})});
+  const auto ours = parse_figures(report_json(report));
+  ASSERT_TRUE(ours) << ours.error().message;
+  EXPECT_EQ(ours->targets[0].points[0].runs.size(), 2U);
+  const bench::Run run = run_of(4, 50);
+  const ResultSetup setup{.model_id = "m", .num_prompts = 4, .max_concurrency = 4, .percentiles = {50, 90, 99}};
+  const std::string flat = result_json(run, summarize(run), setup, "20260131-000000");
+  const auto lines = parse_figures(flat + "\n" + flat + "\n");
+  ASSERT_TRUE(lines) << lines.error().message;
+  ASSERT_EQ(lines->targets[0].points.size(), 1U);
+  EXPECT_EQ(lines->targets[0].points[0].runs.size(), 2U);  // repeats of one load
+  EXPECT_DOUBLE_EQ(*lines->targets[0].points[0].runs[0].ttft.p50, 50);
+  const auto loads = compare(ours->targets[0], lines->targets[0]);
+  ASSERT_EQ(loads.size(), 1U);
+  const auto ttft = std::ranges::find(loads[0].ratios, "p50_ttft_ms", [](const Ratio& one) { return one.metric->key; });
+  EXPECT_DOUBLE_EQ(ttft->ratio.median, 2.2);
+}
+
+TEST(FigureFiles, BadFilesAreNamedByKeyAndLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{}", "request_throughput is missing"},
+      {"{\"request_throughput\": \"x\"}", "request_throughput: expected a number"},
+      {"{\"request_throughput\": 1, \"request_rate\": \"x\"}", "request_rate: expected"},
+      {"{\"request_throughput\": 1, \"completed\": -1}", "completed: -1 is no count"},
+      {"{\"request_throughput\": 1}\n{", "line 2: "},
+      {"", "no result in it"},
+      {"[1]", "expected a JSON object"},
+      {"{\"format\": 3}", "format"}};
+  for (const auto& [text, words] : cases) {
+    const auto figures = parse_figures(text);
+    ASSERT_FALSE(figures) << text;
+    EXPECT_TRUE(has(figures.error().message, words)) << figures.error().message;
+  }
+}
+
+TEST(FigureFiles, FilesWithoutACommonLoadAreAnError) {
+  const octet::testing::TempFolder folder;
+  const std::filesystem::path paths[] = {folder.path() / "a.json", folder.path() / "b.json"};
+  ASSERT_TRUE(write_report(paths[0], report_of({point_of(4, {100})})));
+  ASSERT_TRUE(write_report(paths[1], report_of({point_of(8, {100})})));
+  const auto none = gather_figures(paths);
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(has(none.error().message, "b.json has no load in common with")) << none.error().message;
+  ASSERT_TRUE(write_report(paths[1], report_of({point_of(4, {50})})));
+  EXPECT_TRUE(has(comparison_text(*gather_figures(paths)), "2.00"));
 }
 
 TEST(Table, MeasuresTextAndDisarmsIt) {

@@ -141,6 +141,28 @@ TEST(BenchServe, AnswersThatAreNoneAreFailuresByName) {
   }
 }
 
+TEST(BenchCompare, ShowsRatiosAndNamesBadFiles) {
+  TestServer server(octet::testing::tiny_server());
+  const octet::testing::TempFolder folder;
+  const std::string a = (folder.path() / "a.json").string(), b = (folder.path() / "b.json").string();
+  for (const std::string& file : {a, b}) {
+    EXPECT_EQ(bench({"--base-url", url_of(server), "--num-prompts", "2", "--max-concurrency", "1", "--random-input-len",
+                     "5", "--random-output-len", "4", "--json", file})
+                  .exit_code,
+              0);
+  }
+  const auto compare = [](std::vector<std::string> files) {
+    std::vector<std::string> command = {OCTET_PROGRAM, "bench", "compare"};
+    command.insert(command.end(), files.begin(), files.end());
+    return octet::testing::run_child(command, 60);
+  };
+  EXPECT_EQ(compare({a, b}).exit_code, 0);
+  EXPECT_TRUE(has(compare({a, b}).output, "first / other"));
+  EXPECT_EQ(compare({a, "/no/such.json"}).exit_code, 1);
+  EXPECT_TRUE(has(compare({a, "/no/such.json"}).output, "/no/such.json"));
+  EXPECT_EQ(compare({a}).exit_code, 2);
+}
+
 TEST(BenchServe, WithoutUsageTheReportSaysHowTokensWereCounted) {
   StubServer server([](const std::string& target) {
     return target.starts_with("GET") ? reply("application/json", R"({"data":[{"id":"m"}]})")

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxError = 300;
 constexpr std::size_t kMaxLine = std::size_t{64} << 20;
+constexpr std::int64_t kMostTokens = 10'000'000;  // that an answer is believed to have
 constexpr JsonLimits kChunkLimits{.allow_duplicate_keys = true};
 
 const Json* member(const Json& object, const char* key) {
@@ -29,7 +30,7 @@ std::string_view text_of(const Json& object, const char* key) {
 std::optional<std::int64_t> count_of(const Json& object, const char* key) {
   const Json* value = member(object, key);
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;
-  return std::clamp<std::int64_t>(value->get<std::int64_t>(), 0, std::numeric_limits<std::int32_t>::max());
+  return std::clamp<std::int64_t>(value->get<std::int64_t>(), 0, kMostTokens);
 }
 
 std::int64_t length_of(const Json* list) {
@@ -169,6 +170,7 @@ void AnswerReader::choice(std::int64_t ns, const Json& choice, std::int64_t coun
 }
 
 void AnswerReader::arrive(std::int64_t ns, std::int64_t tokens) {
+  tokens = std::min(tokens, kMostTokens - weight_);
   weight_ += tokens;
   if (!arrivals_.empty() && arrivals_.back().ns == ns) {
     arrivals_.back().tokens += static_cast<std::int32_t>(tokens);
