@@ -1,6 +1,7 @@
 // What `octet bench serve` sends, as a user asks for it: told by the usage of a server of this build.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "octet/base/file.h"
@@ -96,6 +97,33 @@ TEST(BenchWorkload, FlagsThatWouldGoUnheardAreNamed) {
     EXPECT_EQ(done.exit_code, 2) << done.output;
     EXPECT_NE(done.output.find(one.words), std::string::npos) << done.output;
   }
+}
+
+// A tokenizer that adds two tokens is known by that; a model that was never fetched has none, and the server is asked.
+TEST(BenchWorkload, AModelThatWasFetchedBeforeGivesItsTokenizer) {
+  namespace fs = std::filesystem;
+  const TempFolder home;
+  const std::string commit(40, '7');
+  const fs::path repository = home.path() / "hub" / "models--me--tiny", snapshot = repository / "snapshots" / commit;
+  fs::create_directories(repository / "refs");
+  fs::create_directories(repository / "blobs");
+  fs::create_directories(snapshot);
+  std::ofstream(repository / "refs" / "main") << commit;
+  fs::copy_file(OCTET_TEST_DATA "/text/tiny-bpe/tokenizer.json", repository / "blobs" / "one");
+  fs::create_symlink("../../blobs/one", snapshot / "tokenizer.json");
+  const auto with_model = [&](const std::string& model) {
+    return octet::testing::run_child(
+        {"/usr/bin/env", "HF_HOME=" + home.path().string(), OCTET_PROGRAM, "bench", "serve", "--base-url",
+         "http://127.0.0.1:1", "--model", model, "--num-prompts", "2", "--random-input-len", "1"},
+        60);
+  };
+  const ChildOutcome known = with_model("me/tiny");
+  EXPECT_EQ(known.exit_code, 2);
+  EXPECT_NE(known.output.find("--random-input-len 1: the tokenizer alone adds 2 tokens"), std::string::npos)
+      << known.output;
+  const ChildOutcome unknown = with_model("me/other");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.output.find("connection refused"), std::string::npos) << unknown.output;
 }
 
 }  // namespace
