@@ -32,10 +32,21 @@ RequestRecord read_answer(Api api, bool streamed, std::string_view text, std::si
 }
 
 void read_dataset(std::string_view name, std::string_view text) {
-  const WorkloadOptions options{.dataset = std::string(name), .num_prompts = 4};
+  const WorkloadOptions options{.dataset = std::string(name), .num_prompts = 4, .custom_output_len = -1};
   PromptText prompts(nullptr, 1);
   const auto workload = parse_workload(options, prompts, text);
-  OCTET_CHECK(workload ? !workload->conversations.empty() : !workload.error().message.empty());
+  if (!workload) {
+    OCTET_CHECK(!workload.error().message.empty());
+    return;
+  }
+  OCTET_CHECK(workload->requests() >= 1 && workload->requests() <= options.num_prompts);
+  std::int64_t last = 0;
+  for (const Conversation& one : workload->conversations) {
+    OCTET_CHECK(one.turns.size() == 1 && one.turns[0].output_tokens >= 1 && one.turns[0].input_tokens >= 0);
+    OCTET_CHECK(one.planned_ns.has_value() == (name == "timed_trace"));
+    OCTET_CHECK(one.planned_ns.value_or(0) >= last);
+    last = one.planned_ns.value_or(0);
+  }
 }
 
 bool has_large_number(std::string_view text) {

@@ -16,6 +16,7 @@
 #include "apps/octet/bench_server.h"
 #include "apps/octet/line_io.h"
 #include "apps/octet/pull_signals.h"
+#include "apps/octet/workload_flags.h"
 #include "octet/bench/arrivals.h"
 #include "octet/bench/load_run.h"
 #include "octet/bench/report_file.h"
@@ -51,10 +52,15 @@ Result<octet::Json> object_of(std::string_view flag, const std::optional<std::st
   return json;
 }
 
+// Datasets whose answers have the length that was asked for, as in vllm bench serve.
+bool keeps_length(const BenchServeFlags& flags) {
+  return !flags.preset && (flags.workload.dataset == "random" || flags.workload.dataset == "timed_trace");
+}
+
 Result<bench::BodyOptions> body_options(const BenchServeFlags& flags) {
   bench::BodyOptions body{.api = is_chat(flags) ? bench::Api::kChat : bench::Api::kCompletions,
                           .stream = !flags.no_stream,
-                          .ignore_eos = flags.ignore_eos,
+                          .ignore_eos = flags.ignore_eos.value_or(keeps_length(flags)),
                           .logprobs = flags.logprobs};
   const std::pair<const char*, std::optional<double>> fields[] = {{"temperature", flags.temperature},
                                                                   {"top_p", flags.top_p},
@@ -155,6 +161,11 @@ Result<Plan> plan_of(const BenchServeFlags& flags, const octet::text::Tokenizer*
   OCTET_TRY(plan.goodput, bench::parse_goodput(flags.goodput));
   OCTET_TRY(plan.result, result_setup(flags));
   OCTET_TRY(plan.workload, workload_of(flags, preset, 0, tokenizer));
+  const auto by_rate = [](const Load& load) { return load.request_rate > 0; };
+  if (plan.workload.conversations.front().planned_ns &&
+      (flags.ramp_up || std::ranges::any_of(plan.sweep.loads, by_rate)))
+    return fail(ErrorCode::kInvalid, "{}: the trace has times of its own; --no-self-timed sends by a rate",
+                flags.ramp_up ? "--ramp-up-strategy" : "--request-rate");
   return plan;
 }
 
@@ -367,6 +378,9 @@ int bench_serve_command(int argc, char** argv) {
   table.set_epilog(kEpilog);
   if (const auto status = octet::parse_command(table, argc, argv)) return *status;
   if (const auto checked = check_flags(flags); !checked) return fail_with(checked.error(), 2);
+  if (flags.preset) {
+    if (const auto checked = check_beside_preset(table, flags.workload); !checked) return fail_with(checked.error(), 2);
+  }
   const octet::hub::SignalGuard signals;
   const auto tokenizer = bench_tokenizer(flags);
   if (!tokenizer) return fail_with(tokenizer.error());

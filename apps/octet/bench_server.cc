@@ -113,7 +113,11 @@ Result<std::unique_ptr<octet::text::Tokenizer>> bench_tokenizer(const BenchServe
     OCTET_TRY(const auto path, resolve_tokenizer_name(*flags.tokenizer, {}));
     return within_flag("--tokenizer", octet::text::Tokenizer::open(path.value_or(*flags.tokenizer)));
   }
+  if (!flags.model) return nullptr;
   std::error_code ignored;
-  if (!flags.model || !std::filesystem::exists(*flags.model, ignored)) return nullptr;
-  return within_flag("--model", octet::text::Tokenizer::open(*flags.model));
+  const bool is_path = std::filesystem::exists(*flags.model, ignored);
+  const std::optional<std::filesystem::path> path =
+      is_path ? std::filesystem::path(*flags.model) : cached_model(*flags.model);
+  if (!path) return nullptr;
+  return within_flag("--model", octet::text::Tokenizer::open(*path));
 }

@@ -36,3 +36,14 @@ Result<std::optional<fs::path>> resolve_model_name(const std::string& model, con
 Result<std::optional<fs::path>> resolve_tokenizer_name(const std::string& tokenizer, const ModelSource& source) {
   return resolve(tokenizer, source, true);
 }
+
+std::optional<fs::path> cached_model(const std::string& name) {
+  if (is_known_model(name)) return cached_package(name);
+  const auto model = octet::hub::parse_model_name(name);
+  if (!model) return std::nullopt;
+  for (const bool text_side_only : {true, false}) {  // a GGUF file has no text side of its own
+    const auto path = octet::hub::obtain_model(*model, {.offline = true, .text_side_only = text_side_only});
+    if (path) return *path;
+  }
+  return std::nullopt;
+}

@@ -19,3 +19,6 @@ octet::Result<std::optional<std::filesystem::path>> resolve_model_name(const std
 // The same for a tokenizer, of which the hub's weights are left out.
 octet::Result<std::optional<std::filesystem::path>> resolve_tokenizer_name(const std::string& tokenizer,
                                                                            const ModelSource& source);
+// The path of a model of the hub or the catalogue that was fetched before; nothing where it was not, without a look at
+// the network.
+std::optional<std::filesystem::path> cached_model(const std::string& name);

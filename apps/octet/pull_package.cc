@@ -218,6 +218,15 @@ std::string known_models() {
 
 bool is_known_model(std::string_view name) { return find_entry(name) != nullptr; }
 
+std::optional<fs::path> cached_package(std::string_view name) {
+  const CatalogueEntry* entry = find_entry(name);
+  const auto cache = octet::model_cache_folder();
+  if (entry == nullptr || !cache) return std::nullopt;
+  const auto folder = *cache / entry->name, file = folder / entry->file;
+  if (!is_complete(*entry, file, folder / (std::string(entry->file) + ".sha256"))) return std::nullopt;
+  return file;
+}
+
 Result<fs::path> pull_package(std::string_view name) {
   const CatalogueEntry* entry = find_entry(name);
   if (entry == nullptr) return fail(ErrorCode::kNotFound, "no model '{}'; known are:{}", name, known_models());

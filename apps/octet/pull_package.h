@@ -1,6 +1,7 @@
 // Models inside packages of the Python package index: what Octet is tried with where no hub is reached.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,9 @@
 bool is_known_model(std::string_view name);
 // A line for each of them, for messages and --help.
 std::string known_models();
+
+// Its path where it is in the local cache.
+std::optional<std::filesystem::path> cached_package(std::string_view name);
 
 // Brings the model into the local cache where it is not there yet, and gives its path. Nothing half-written stays
 // behind, also after SIGINT or SIGTERM (an error of kind cancelled). Two processes may ask at once: one fetches, the

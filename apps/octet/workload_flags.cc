@@ -1,5 +1,7 @@
 #include "apps/octet/workload_flags.h"
 
+#include <algorithm>
+
 using octet::Flag;
 using octet::bench::WorkloadOptions;
 
@@ -87,6 +89,10 @@ std::vector<Flag> file_flags(WorkloadOptions& o) {
        .help = "most tokens of an answer; -1: each line's output_tokens",
        .min = -1,
        .max = kMostTokens},
+      {.names = "--self-timed",
+       .group = group,
+       .target = &o.self_timed,
+       .help = "send at the times of a trace, as is done anyway; --no-self-timed: as the flags of the load say"},
       {.names = "--timed-trace-chunk-hash-size",
        .group = group,
        .target = &o.trace_chunk,
@@ -152,4 +158,16 @@ std::vector<Flag> workload_flags(WorkloadOptions& o) {
   for (Flag& flag : made_flags(o)) flags.push_back(flag);
   for (Flag& flag : file_flags(o)) flags.push_back(flag);
   return flags;
+}
+
+octet::Result<> check_beside_preset(const octet::FlagTable& table, WorkloadOptions& options) {
+  constexpr std::string_view heard[] = {"--seed", "--input-len", "--output-len"};
+  for (const Flag& flag : workload_flags(options)) {
+    const std::string_view name = flag.names.substr(0, flag.names.find(' '));
+    if (table.given(name) && std::ranges::find(heard, name) == std::end(heard))
+      return octet::fail(octet::ErrorCode::kInvalid,
+                         "{} has no effect beside --preset, which has --users, --turns, --input-len and --output-len",
+                         name);
+  }
+  return {};
 }

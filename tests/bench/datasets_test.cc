@@ -54,7 +54,7 @@ TEST(Datasets, RandomPromptsKeepTheirLengthsAndSeed) {
   const std::string prefix = workload->conversations[0].turns[0].text.substr(0, 20);
   for (const Conversation& one : workload->conversations) {
     const Turn& turn = one.turns[0];
-    EXPECT_EQ(tokens_of(*tokenizer, turn.text), turn.input_tokens);
+    EXPECT_EQ(static_cast<std::int32_t>(tokenizer->encode(turn.text)->size()), turn.input_tokens);
     EXPECT_TRUE(turn.input_tokens >= 50 && turn.input_tokens <= 70) << turn.input_tokens;
     EXPECT_TRUE(turn.output_tokens >= 10 && turn.output_tokens <= 30) << turn.output_tokens;
     EXPECT_TRUE(turn.text.starts_with(prefix));
@@ -136,6 +136,99 @@ TEST(Datasets, ATraceKeepsItsTimesAndItsSharedBlocks) {
   EXPECT_EQ(workload->conversations[1].turns[0].output_tokens, 6);
 }
 
+TEST(Datasets, LinesMayBeginWithAMarkAndEndAsOnWindows) {
+  const auto workload = parse("custom", "\xef\xbb\xbf{\"prompt\": \"one\"}\r\n{\"prompt\": \"two\"}\r\n");
+  ASSERT_TRUE(workload) << workload.error().message;
+  EXPECT_EQ(workload->requests(), 3);
+}
+
+TEST(Datasets, SharegptLeavesOutWhatIsNoConversation) {
+  const std::string good = R"({"conversations":[{"value":"hello there"},{"value":"hi, you"}]})";
+  for (const std::string& list :
+       {"[{\"id\": 1}," + good + "]", "[" + good + ",3]", "[{\"conversations\": 7}," + good + "]"}) {
+    for (const bool disable_shuffle : {false, true}) {
+      const auto workload = parse("sharegpt", list, {.num_prompts = 5, .disable_shuffle = disable_shuffle});
+      ASSERT_TRUE(workload) << workload.error().message;
+      EXPECT_EQ(workload->requests(), 5);
+    }
+  }
+}
+
+TEST(Datasets, ATraceMayGoByTheLoadsTimesInstead) {
+  const std::string lines =
+      "{\"timestamp\": \"7.5\", \"input_length\": 4, \"output_length\": 5}\n"
+      "{\"timestamp\": \"2\", \"input_length\": 4, \"output_length\": 6}\n";
+  const auto timed = parse("timed_trace", lines);
+  ASSERT_FALSE(timed);
+  EXPECT_NE(timed.error().message.find("line 2: \"timestamp\" goes back from 7.5 to 2"), std::string::npos);
+  const auto untimed = parse("timed_trace", lines, {.num_prompts = 9, .self_timed = false});
+  ASSERT_TRUE(untimed) << untimed.error().message;
+  ASSERT_EQ(untimed->requests(), 2);
+  for (const Conversation& one : untimed->conversations) EXPECT_FALSE(one.planned_ns);
+}
+
+// The lengths of blocks decide what is shared: a wrong one would go unseen.
+TEST(Datasets, HashesThatDoNotFitTheirLengthAreTold) {
+  const std::string line = "{\"timestamp\": 0, \"input_length\": 40, \"output_length\": 5, \"hash_ids\": [1, 2]}\n";
+  EXPECT_EQ(parse("timed_trace", line, {.num_prompts = 9, .trace_chunk = 20})->note, "");
+  EXPECT_EQ(parse("timed_trace", line, {.num_prompts = 9, .trace_chunk = 32})->note, "");
+  for (const std::int64_t chunk : {16, 40, 512}) {
+    const auto workload = parse("timed_trace", line, {.num_prompts = 9, .trace_chunk = chunk});
+    ASSERT_TRUE(workload);
+    EXPECT_NE(workload->note.find(fmt::format("in 1 of 1 lines \"hash_ids\" stands for another number of tokens than "
+                                              "\"input_length\" says, with --timed-trace-chunk-hash-size {}",
+                                              chunk)),
+              std::string::npos)
+        << workload->note;
+    EXPECT_EQ(workload->conversations[0].turns[0].text.size(), 40U);
+  }
+}
+
+// What continues a prompt of a trace begins with all of it, whatever the tokenizer adds.
+TEST(Datasets, ATraceKeepsItsLengthsWithWhatTheTokenizerAdds) {
+  const auto tokenizer = real_tokenizer();
+  ASSERT_TRUE(tokenizer);
+  PromptText text(tokenizer.get(), 1);
+  const auto workload =
+      parse_workload({.dataset = "timed_trace", .num_prompts = 9}, text,
+                     "{\"timestamp\": 0, \"input_length\": 32, \"output_length\": 5, \"hash_ids\": [1, 2]}\n"
+                     "{\"timestamp\": 0, \"input_length\": 48, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}\n");
+  ASSERT_TRUE(workload) << workload.error().message;
+  const std::string &first = workload->conversations[0].turns[0].text,
+                    &second = workload->conversations[1].turns[0].text;
+  EXPECT_EQ(tokenizer->encode(first)->size(), 32U);
+  EXPECT_EQ(tokenizer->encode(second)->size(), 48U);
+  EXPECT_TRUE(second.starts_with(first));
+}
+
+TEST(Datasets, FlagsThatWouldGoUnheardAreNamed) {
+  const struct {
+    WorkloadOptions options;
+    const char* words;
+  } cases[] = {
+      {{.path = "x.json"}, "--dataset-path x.json: --dataset-name random reads no file"},
+      {{.dataset = "prefix_repetition", .path = "x"}, "--dataset-name prefix_repetition reads no file"},
+      {{.dataset = "sharegpt", .path = "x", .input_len = 9}, "--input-len: the prompts of --dataset-name sharegpt"},
+      {{.self_timed = true}, "--self-timed goes with --dataset-name timed_trace, not random"},
+      {{.dataset = "custom", .path = "x", .self_timed = false}, "--no-self-timed goes with"},
+      {{.output_len = 0}, "--output-len 0: expected 1 to"},
+      {{.output_len = std::int64_t{1} << 40}, "--output-len 1099511627776: expected 1 to"},
+      {{.num_prompts = 0}, "--num-prompts 0"},
+      {{.random_input_len = -5}, "--random-input-len -5"},
+      {{.random_range_ratio = "nan"}, "--random-range-ratio nan: expected 0 up to but not 1"},
+      {{.random_range_ratio = "-0.1"}, "--random-range-ratio -0.1: expected 0 up to but not 1"},
+      {{.random_range_ratio = R"({"input": 0.1})"}, "expected a number, or {\"input\": 0.3, \"output\": 0.5}"},
+  };
+  for (const auto& one : cases) {
+    const auto workload = make_workload(one.options, nullptr);
+    ASSERT_FALSE(workload) << one.words;
+    EXPECT_NE(workload.error().message.find(one.words), std::string::npos) << workload.error().message;
+  }
+  const auto short_prompt = make_workload({.random_input_len = 2}, real_tokenizer().get());
+  ASSERT_FALSE(short_prompt);
+  EXPECT_EQ(short_prompt.error().message, "--random-input-len 2: the tokenizer alone adds 2 tokens to a prompt");
+}
+
 TEST(Datasets, BadFilesAreNamedByLineAndKey) {
   const struct {
     const char *dataset, *content, *words;
@@ -154,6 +247,10 @@ TEST(Datasets, BadFilesAreNamedByLineAndKey) {
       {"timed_trace", "{\"input_length\": 1, \"output_length\": 1}", "line 1: \"timestamp\" is missing"},
       {"timed_trace", "{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": 3}",
        "\"hash_ids\" is no list"},
+      {"timed_trace", "{\"timestamp\": \"soon\", \"input_length\": 1, \"output_length\": 1}",
+       "line 1: \"timestamp\" is no number"},
+      {"timed_trace", "{\"timestamp\": \"nan\", \"input_length\": 1, \"output_length\": 1}",
+       "line 1: \"timestamp\" is no number"},
       {"timed_trace",
        "{\"timestamp\": 2, \"input_length\": 1, \"output_length\": 1}\n{\"timestamp\": 1, \"input_length\": 1, "
        "\"output_length\": 1}",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;
 constexpr JsonLimits kLimits{.max_bytes = kMostBytes, .max_values = 200'000'000, .allow_duplicate_keys = true};
-constexpr std::int64_t kMostTokens = 100'000'000;
+constexpr std::int64_t kMostTokens = 100'000'000;  // of a prompt
 // What sharegpt leaves out, as vllm bench does: prompts that are too short to mean anything or too long.
 constexpr std::int64_t kShortest = 4, kLongestPrompt = 1024, kLongest = 2048;
 
@@ -26,6 +27,7 @@ std::unexpected<Error> wrong(std::size_t line, std::string_view what) {
 template <typename Take>
 Result<> for_lines(std::string_view content, Take take) {
   std::size_t number = 0;
+  if (content.starts_with("\xef\xbb\xbf")) content.remove_prefix(3);  // a mark that some editors put first
   while (!content.empty()) {
     const std::size_t end = content.find('\n');
     const std::string_view line = content.substr(0, end);
@@ -65,7 +67,7 @@ void fit(const WorkloadOptions& options, Workload& workload) {
   const auto wanted = static_cast<std::size_t>(options.num_prompts);
   if (list.size() > wanted) list.resize(wanted);
   if (list.size() == wanted || options.no_oversample) return;
-  workload.note = fmt::format("{} has {} prompts, so that some are sent more than once", workload.name, list.size());
+  workload.add_note(fmt::format("{} has {} prompts, so that some are sent more than once", workload.name, list.size()));
   const std::size_t own = list.size();
   for (std::size_t i = own; i < wanted; ++i) list.push_back(list[i % own]);
 }
@@ -87,7 +89,7 @@ Result<Workload> read_custom(const WorkloadOptions& options, PromptText& text, s
       OCTET_TRY(output, length_at(object, "output_tokens", line));
     }
     OCTET_TRY(const std::int64_t tokens, text.count(prompt));
-    workload.conversations.push_back(single(std::move(prompt), tokens, output));
+    workload.conversations.push_back(single(std::move(prompt), tokens + text.special(), output));
     return {};
   }));
   if (!options.disable_shuffle) std::ranges::shuffle(workload.conversations, text.random());
@@ -112,67 +114,110 @@ Result<Workload> read_sharegpt(const WorkloadOptions& options, PromptText& text,
   if (!options.disable_shuffle) std::ranges::shuffle(order, text.random());
   const std::optional<std::int64_t> asked = options.output_len ? options.output_len : options.sharegpt_output_len;
   Workload workload{.name = "sharegpt"};
+  std::optional<std::size_t> none_in;  // an entry that is no conversation, which vllm bench leaves out
   for (const std::size_t i : order) {
     if (static_cast<std::int64_t>(workload.conversations.size()) >= options.num_prompts) break;
     const Json& entry = (*json)[i];
-    if (!entry.is_object() || !entry.contains("conversations") || !entry["conversations"].is_array())
-      return fail(ErrorCode::kInvalid, "entry {}: \"conversations\" is missing or no list", i);
+    if (!entry.is_object() || !entry.contains("conversations") || !entry["conversations"].is_array()) {
+      none_in = std::min(none_in.value_or(i), i);
+      continue;
+    }
     if (entry["conversations"].size() < 2) continue;
     OCTET_TRY(std::string prompt, turn_text(entry, 0, i));
     OCTET_TRY(const std::string answer, turn_text(entry, 1, i));
-    OCTET_TRY(const std::int64_t input, text.count(prompt));
+    OCTET_TRY(const std::int64_t own, text.count(prompt));
+    const std::int64_t input = own + text.special();
     OCTET_TRY(const std::int64_t length, text.count(answer));
     const std::int64_t output = asked.value_or(length);
     if (input < kShortest || (!asked && output < kShortest) || input > kLongestPrompt || input + output > kLongest)
       continue;
     workload.conversations.push_back(single(std::move(prompt), input, output));
   }
+  if (workload.conversations.empty() && none_in)
+    return fail(ErrorCode::kInvalid, "entry {}: \"conversations\" is missing or no list", *none_in);
   return workload;
 }
 
-// Equal hashes stand for equal blocks of text, so that a prefix cache sees what the trace saw.
-Result<std::string> trace_prompt(const WorkloadOptions& options, PromptText& text, const Json& object,
-                                 std::int64_t tokens, std::size_t line) {
-  std::string prompt;
-  std::int64_t left = tokens;
-  if (object.contains(options.trace_hashes)) {
-    const Json& hashes = object[options.trace_hashes];
-    if (!hashes.is_array()) return wrong(line, fmt::format("\"{}\" is no list", options.trace_hashes));
-    for (const Json& hash : hashes) {
-      if (!hash.is_number_integer())
-        return wrong(line, fmt::format("\"{}\" holds something that is no integer", options.trace_hashes));
-      const std::int64_t count = std::min(left, options.trace_chunk);
-      OCTET_TRY(const std::string block, text.draw_of(hash.get<std::uint64_t>(), count));
-      prompt += block;
-      left -= count;
-    }
-  }
-  OCTET_TRY(const std::string rest, text.draw(left));
-  return prompt + rest;
+// A number, or one that is written as a string, as in some traces.
+Result<double> time_at(const Json& object, const std::string& key, std::size_t line) {
+  if (!object.contains(key) || !object[key].is_string()) return number_at(object, key, line);
+  const auto& text = object[key].get_ref<const std::string&>();
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return wrong(line, fmt::format("\"{}\" is no number", key));
+  return value;
 }
+
+// Makes prompts of a trace. Equal hashes stand for equal blocks of text, so that a prefix cache sees what the trace
+// saw.
+class TraceText {
+ public:
+  TraceText(const WorkloadOptions& options, PromptText& text) : options_(options), text_(text) {}
+
+  // tokens: with those that the tokenizer adds.
+  Result<std::string> prompt(const Json& object, std::int64_t tokens, std::size_t line) {
+    std::string prompt;
+    std::int64_t left = std::max<std::int64_t>(tokens - text_.special(), 0);
+    if (object.contains(options_.trace_hashes)) {
+      const Json& hashes = object[options_.trace_hashes];
+      if (!hashes.is_array()) return wrong(line, fmt::format("\"{}\" is no list", options_.trace_hashes));
+      for (const Json& hash : hashes) {
+        if (!hash.is_number_integer())
+          return wrong(line, fmt::format("\"{}\" holds something that is no integer", options_.trace_hashes));
+        if (left == 0) continue;
+        const std::int64_t count = std::min(left, options_.trace_chunk);
+        OCTET_TRY(const std::string block, text_.draw_of(hash.get<std::uint64_t>(), count));
+        prompt += block;
+        left -= count;
+      }
+      const std::int64_t needed = (tokens + options_.trace_chunk - 1) / options_.trace_chunk;
+      if (needed != static_cast<std::int64_t>(hashes.size())) ++unlike_;
+      ++with_hashes_;
+    }
+    OCTET_TRY(const std::string rest, text_.draw(left));
+    return text_.begin(prompt + rest);
+  }
+
+  std::string note() const {
+    if (unlike_ == 0) return "";
+    return fmt::format(
+        "in {} of {} lines \"{}\" stands for another number of tokens than \"{}\" says, with "
+        "--timed-trace-chunk-hash-size {}: what prompts share is not what the trace shared",
+        unlike_, with_hashes_, options_.trace_hashes, options_.trace_input, options_.trace_chunk);
+  }
+
+ private:
+  const WorkloadOptions& options_;
+  PromptText& text_;
+  std::int64_t with_hashes_ = 0, unlike_ = 0;
+};
 
 Result<Workload> read_trace(const WorkloadOptions& options, PromptText& text, std::string_view content) {
   if (options.trace_chunk < 1)
     return fail(ErrorCode::kInvalid, "--timed-trace-chunk-hash-size {}: expected at least 1", options.trace_chunk);
+  const bool timed = options.self_timed.value_or(true);
   Workload workload{.name = "timed_trace"};
+  TraceText trace(options, text);
   std::vector<double> times;
   OCTET_TRY_VOID(for_lines(content, [&](const Json& object, std::size_t line) -> Result<> {
     if (static_cast<std::int64_t>(times.size()) >= options.num_prompts) return {};
-    OCTET_TRY(const double time, number_at(object, options.trace_timestamp, line));
+    OCTET_TRY(const double time, time_at(object, options.trace_timestamp, line));
     OCTET_TRY(const std::int64_t input, length_at(object, options.trace_input, line));
     OCTET_TRY(const std::int64_t output, length_at(object, options.trace_output, line));
-    if (!times.empty() && time < times.back())
+    if (timed && !times.empty() && time < times.back())
       return wrong(line, fmt::format("\"{}\" goes back from {} to {}", options.trace_timestamp, times.back(), time));
-    OCTET_TRY(std::string prompt, trace_prompt(options, text, object, input, line));
+    OCTET_TRY(std::string prompt, trace.prompt(object, input, line));
     times.push_back(time);
-    Conversation one = single(std::move(prompt), input, options.output_len.value_or(output));
+    Conversation one = single(std::move(prompt), std::max(input, text.special()), options.output_len.value_or(output));
     const double seconds = (time - times.front()) * options.trace_seconds;
-    if (!(seconds < 1e9))
+    if (timed && !(seconds < 1e9))
       return wrong(line, fmt::format("\"{}\" is {} s after the first", options.trace_timestamp, seconds));
-    one.planned_ns = std::llround(seconds * 1e9);
+    if (timed) one.planned_ns = std::llround(seconds * 1e9);
     workload.conversations.push_back(std::move(one));
     return {};
   }));
+  workload.add_note(trace.note());
   return workload;
 }
 

@@ -25,7 +25,7 @@ struct Range {
 };
 
 Result<Range> range_of(std::int64_t length, double ratio) {
-  if (ratio < 0 || ratio >= 1)
+  if (!(ratio >= 0 && ratio < 1))  // nor NaN
     return fail(ErrorCode::kInvalid, "--random-range-ratio {}: expected 0 up to but not 1", ratio);
   const auto middle = static_cast<double>(length);
   return Range{.low = std::llround(std::floor(middle * (1 - ratio))),
@@ -68,14 +68,20 @@ Result<Workload> random_workload(const WorkloadOptions& options, PromptText& tex
   OCTET_TRY_VOID(check_length(options.output_len ? "--output-len" : "--random-output-len", output, 1));
   OCTET_TRY_VOID(check_length("--random-prefix-len", options.random_prefix_len, 0));
   OCTET_TRY(const auto ratios, ratios_of(options.random_range_ratio));
-  OCTET_TRY(const Range inputs, range_of(input, ratios.first));
+  // As long as asked with what the tokenizer adds to a prompt.
+  const std::int64_t least = options.random_prefix_len > 0 ? 0 : 1;
+  if (input - text.special() < least)
+    return fail(ErrorCode::kInvalid, "{} {}: the tokenizer alone adds {} tokens to a prompt",
+                options.input_len ? "--input-len" : "--random-input-len", input, text.special());
+  OCTET_TRY(const Range inputs, range_of(input - text.special(), ratios.first));
   OCTET_TRY(const Range outputs, range_of(output, ratios.second));
   OCTET_TRY(const std::string prefix, text.draw(options.random_prefix_len));
   Workload workload{.name = "random"};
   for (std::int64_t i = 0; i < options.num_prompts; ++i) {
-    const std::int64_t tokens = std::max<std::int64_t>(inputs.draw(text.random()), 1);
-    OCTET_TRY(std::string own, text.draw(tokens));
-    workload.conversations.push_back(single(prefix + own, options.random_prefix_len + tokens,
+    const std::int64_t tokens = std::max(inputs.draw(text.random()), least);
+    OCTET_TRY(const std::string own, text.draw(tokens));
+    workload.conversations.push_back(single(text.begin(prefix + own),
+                                            options.random_prefix_len + tokens + text.special(),
                                             std::max<std::int64_t>(outputs.draw(text.random()), 1)));
   }
   return workload;
@@ -96,28 +102,46 @@ Result<Workload> prefix_workload(const WorkloadOptions& options, PromptText& tex
     const std::int64_t begin = options.num_prompts * prefix / options.num_prefixes;
     const std::int64_t end = options.num_prompts * (prefix + 1) / options.num_prefixes;
     for (std::int64_t i = begin; i < end; ++i) {
-      OCTET_TRY(std::string own, text.draw(options.suffix_len));
-      workload.conversations.push_back(single(shared + own, options.prefix_len + options.suffix_len, output));
+      OCTET_TRY(const std::string own, text.draw(options.suffix_len));
+      workload.conversations.push_back(
+          single(text.begin(shared + own), options.prefix_len + options.suffix_len + text.special(), output));
     }
   }
   if (!options.disable_shuffle) std::ranges::shuffle(workload.conversations, text.random());
   return workload;
 }
 
-}  // namespace
+bool reads_file(const WorkloadOptions& options) {
+  return options.dataset != "random" && options.dataset != "prefix_repetition";
+}
 
-Result<Workload> make_workload(const WorkloadOptions& options, const text::Tokenizer* tokenizer) {
+// Options that would go unheard.
+Result<> check_options(const WorkloadOptions& options) {
   if (std::ranges::find(kNames, options.dataset) == std::end(kNames))
     return fail(ErrorCode::kUnsupported, "--dataset-name {}: expected {}", options.dataset, fmt::join(kNames, ", "));
   OCTET_TRY_VOID(check_length("--num-prompts", options.num_prompts, 1));
+  if (options.output_len) OCTET_TRY_VOID(check_length("--output-len", *options.output_len, 1));
+  if (options.path && !reads_file(options))
+    return fail(ErrorCode::kInvalid, "--dataset-path {}: --dataset-name {} reads no file", *options.path,
+                options.dataset);
+  if (options.input_len && options.dataset != "random")
+    return fail(ErrorCode::kInvalid, "--input-len: the prompts of --dataset-name {} have lengths of their own",
+                options.dataset);
+  if (options.self_timed && options.dataset != "timed_trace")
+    return fail(ErrorCode::kInvalid, "--{}self-timed goes with --dataset-name timed_trace, not {}",
+                *options.self_timed ? "" : "no-", options.dataset);
+  return {};
+}
+
+}  // namespace
+
+Result<Workload> make_workload(const WorkloadOptions& options, const text::Tokenizer* tokenizer) {
+  OCTET_TRY_VOID(check_options(options));
   PromptText text(tokenizer, static_cast<std::uint64_t>(options.seed));
   Result<Workload> workload = options.dataset == "random"              ? random_workload(options, text)
                               : options.dataset == "prefix_repetition" ? prefix_workload(options, text)
                                                                        : read_workload(options, text);
-  if (workload && tokenizer == nullptr) {
-    if (!workload->note.empty()) workload->note += "; ";
-    workload->note += "no tokenizer: a word of a made prompt counts as a token, and four bytes of any other text";
-  }
+  if (workload) workload->add_note(text.note());
   return workload;
 }
 

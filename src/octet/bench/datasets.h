@@ -28,9 +28,10 @@ struct WorkloadOptions {
   double trace_seconds = 1;       // of a unit of time stamps
   std::string trace_timestamp = "timestamp", trace_input = "input_length", trace_output = "output_length",
               trace_hashes = "hash_ids";
+  std::optional<bool> self_timed;  // of traces: send at their times; unset: yes
 };
 
-// Errors name the flag, or the file, its line and key.
+// Errors name the flag, or the file, its line and key. A flag that the dataset has no use for is one, too.
 Result<Workload> make_workload(const WorkloadOptions& options, const text::Tokenizer* tokenizer);
 
 struct PresetOptions {

@@ -32,13 +32,15 @@ Result<Workload> chat(const PresetOptions& options, const text::Tokenizer* token
   Workload workload{.name = "chat-5600-140"};
   for (std::int64_t user = 0; user < users; ++user) {
     Conversation one;
-    OCTET_TRY(one.system, text.draw_of(static_cast<std::uint64_t>(user % kSystems), system));
+    OCTET_TRY(const std::string shared, text.draw_of(static_cast<std::uint64_t>(user % kSystems), system));
+    one.system = text.begin(shared);
     for (std::int64_t turn = 0; turn < turns; ++turn) {
       OCTET_TRY(std::string said, text.draw(message));
       one.turns.push_back(turn_of(std::move(said), system + (turn + 1) * message + turn * output, output));
     }
     workload.conversations.push_back(std::move(one));
   }
+  workload.add_note(text.note());
   return workload;
 }
 
@@ -49,11 +51,12 @@ Result<Workload> long_prompts(const PresetOptions& options, const text::Tokenize
   PromptText text(tokenizer, static_cast<std::uint64_t>(options.seed));
   Workload workload{.name = "aa-10k"};
   for (std::int64_t i = 0; i < options.users.value_or(8); ++i) {
-    OCTET_TRY(std::string prompt, text.draw(input));
+    OCTET_TRY(const std::string prompt, text.draw(input));
     Conversation one;
-    one.turns.push_back(turn_of(std::move(prompt), input, output));
+    one.turns.push_back(turn_of(text.begin(prompt), input, output));
     workload.conversations.push_back(std::move(one));
   }
+  workload.add_note(text.note());
   return workload;
 }
 
@@ -67,7 +70,7 @@ Result<Workload> agent(const PresetOptions& options, const text::Tokenizer* toke
   const std::int64_t system = begin * 3 / 4;
   OCTET_TRY(const std::string instructions, text.draw(system));
   for (std::int64_t chain = 0; chain < options.users.value_or(4); ++chain) {
-    Conversation one{.system = instructions};
+    Conversation one{.system = text.begin(instructions)};
     std::int64_t length = system;
     for (std::int64_t turn = 0; turn < turns; ++turn) {
       // The task, then results from a few lines to a page.
@@ -83,6 +86,7 @@ Result<Workload> agent(const PresetOptions& options, const text::Tokenizer* toke
     }
     workload.conversations.push_back(std::move(one));
   }
+  workload.add_note(text.note());
   return workload;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace octet::bench {
@@ -29,6 +30,11 @@ struct Workload {
     std::int64_t count = 0;
     for (const Conversation& one : conversations) count += static_cast<std::int64_t>(one.turns.size());
     return count;
+  }
+  void add_note(std::string_view text) {
+    if (text.empty()) return;
+    if (!note.empty()) note += "; ";
+    note += text;
   }
 };
 

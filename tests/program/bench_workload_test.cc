@@ -1,0 +1,130 @@
+// What `octet bench serve` sends, as a user asks for it: told by the usage of a server of this build.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "octet/base/file.h"
+#include "octet/base/json.h"
+#include "tests/support/byte_tokenizer.h"
+#include "tests/support/child_process.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_server.h"
+#include "tests/support/tiny_server.h"
+
+namespace octet {
+namespace {
+
+using octet::testing::ChildOutcome;
+using octet::testing::TempFolder;
+using octet::testing::TestServer;
+
+ChildOutcome bench(std::vector<std::string> arguments) {
+  std::vector<std::string> command = {OCTET_PROGRAM, "bench", "serve", "--disable-tqdm"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return octet::testing::run_child(command, 60);
+}
+
+// The records of the only run.
+Json records_of(TestServer& server, const TempFolder& folder, std::vector<std::string> arguments) {
+  const std::string json = (folder.path() / "run.json").string();
+  const std::string url = fmt::format("http://127.0.0.1:{}", server.port());
+  arguments.insert(arguments.end(), {"--base-url", url, "--json", json});
+  const ChildOutcome done = bench(arguments);
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  const auto text = read_file(json, 1 << 20);
+  const auto report = text ? parse_json(*text) : Json();
+  if (!report) return Json::array();
+  return (*report)["targets"][0]["points"][0]["runs"][0]["records"];
+}
+
+// The bias makes the token that ends an answer the likeliest by far.
+TEST(BenchWorkload, AnswersOfRandomPromptsHaveTheirLength) {
+  TestServer server(octet::testing::tiny_server());
+  const TempFolder folder;
+  const std::string ending = fmt::format(R"({{"logit_bias": {{"{}": 100}}}})", octet::testing::kByteEos);
+  std::vector<std::string> arguments = {"--num-prompts",      "4",   "--max-concurrency",   "1",
+                                        "--random-input-len", "6",   "--random-output-len", "5",
+                                        "--extra-body",       ending};
+  const Json kept = records_of(server, folder, arguments);
+  ASSERT_EQ(kept.size(), 4U);
+  for (const Json& one : kept) EXPECT_EQ(one["output_tokens"], 5);
+  arguments.push_back("--no-ignore-eos");
+  const Json ended = records_of(server, folder, arguments);
+  ASSERT_EQ(ended.size(), 4U);
+  for (const Json& one : ended) EXPECT_LT(one["output_tokens"], 5);
+}
+
+TEST(BenchWorkload, ATraceIsSentAtItsTimesOrByARate) {
+  TestServer server(octet::testing::tiny_server());
+  const TempFolder folder;
+  const std::string path = (folder.path() / "trace.jsonl").string();
+  std::ofstream(path) << R"({"timestamp": 0, "input_length": 6, "output_length": 2, "hash_ids": [1]})" << '\n'
+                      << R"({"timestamp": 40, "input_length": 6, "output_length": 4, "hash_ids": [1]})" << '\n';
+  const std::vector<std::string> trace = {
+      "--dataset-name", "timed_trace", "--dataset-path", path, "--timed-trace-sec-multiplier", "0.001"};
+  const Json timed = records_of(server, folder, trace);
+  ASSERT_EQ(timed.size(), 2U);
+  EXPECT_EQ(timed[0]["output_tokens"], 2);
+  EXPECT_EQ(timed[1]["output_tokens"], 4);
+
+  std::vector<std::string> by_rate = trace;
+  by_rate.insert(by_rate.end(), {"--request-rate", "100"});
+  const ChildOutcome refused = bench(by_rate);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.output.find("--request-rate: the trace has times of its own; --no-self-timed sends by a rate"),
+            std::string::npos)
+      << refused.output;
+  by_rate.push_back("--no-self-timed");
+  EXPECT_EQ(records_of(server, folder, by_rate).size(), 2U);
+}
+
+TEST(BenchWorkload, FlagsThatWouldGoUnheardAreNamed) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* words;
+  } cases[] = {
+      {{"--preset", "aa-10k", "--num-prompts", "5"}, "--num-prompts has no effect beside --preset"},
+      {{"--preset", "agent-chain", "--dataset-name", "random"}, "--dataset-name has no effect beside --preset"},
+      {{"--preset", "aa-10k", "--random-input-len", "9"}, "--random-input-len has no effect beside --preset"},
+      {{"--self-timed"}, "--self-timed goes with --dataset-name timed_trace, not random"},
+      {{"--dataset-path", "x.jsonl"}, "--dataset-path x.jsonl: --dataset-name random reads no file"},
+      {{"--dataset-name", "custom", "--dataset-path", "x", "--input-len", "5"}, "--input-len: the prompts of"},
+      {{"--random-range-ratio", "nan"}, "--random-range-ratio nan"},
+  };
+  for (const auto& one : cases) {
+    const ChildOutcome done = bench(one.arguments);
+    EXPECT_EQ(done.exit_code, 2) << done.output;
+    EXPECT_NE(done.output.find(one.words), std::string::npos) << done.output;
+  }
+}
+
+// A tokenizer that adds two tokens is known by that; a model that was never fetched has none, and the server is asked.
+TEST(BenchWorkload, AModelThatWasFetchedBeforeGivesItsTokenizer) {
+  namespace fs = std::filesystem;
+  const TempFolder home;
+  const std::string commit(40, '7');
+  const fs::path repository = home.path() / "hub" / "models--me--tiny", snapshot = repository / "snapshots" / commit;
+  fs::create_directories(repository / "refs");
+  fs::create_directories(repository / "blobs");
+  fs::create_directories(snapshot);
+  std::ofstream(repository / "refs" / "main") << commit;
+  fs::copy_file(OCTET_TEST_DATA "/text/tiny-bpe/tokenizer.json", repository / "blobs" / "one");
+  fs::create_symlink("../../blobs/one", snapshot / "tokenizer.json");
+  const auto with_model = [&](const std::string& model) {
+    return octet::testing::run_child(
+        {"/usr/bin/env", "HF_HOME=" + home.path().string(), OCTET_PROGRAM, "bench", "serve", "--base-url",
+         "http://127.0.0.1:1", "--model", model, "--num-prompts", "2", "--random-input-len", "1"},
+        60);
+  };
+  const ChildOutcome known = with_model("me/tiny");
+  EXPECT_EQ(known.exit_code, 2);
+  EXPECT_NE(known.output.find("--random-input-len 1: the tokenizer alone adds 2 tokens"), std::string::npos)
+      << known.output;
+  const ChildOutcome unknown = with_model("me/other");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.output.find("connection refused"), std::string::npos) << unknown.output;
+}
+
+}  // namespace
+}  // namespace octet
