@@ -142,7 +142,6 @@ Result<bench::ResultSetup> result_setup(const BenchServeFlags& flags) {
   }
   OCTET_TRY(setup.percentiles, bench::parse_metric_percentiles(flags.metric_percentiles));
   OCTET_TRY(setup.metadata, bench::parse_metadata(flags.metadata));
-  setup.goodput = !flags.goodput.empty();
   return setup;
 }
 

@@ -121,7 +121,7 @@ std::string result_json(const Run& run, const Summary& summary, const ResultSetu
   json["total_input_tokens"] = summary.input_tokens;
   json["total_output_tokens"] = summary.output_tokens;
   json["request_throughput"] = summary.request_throughput;
-  json["request_goodput"] = setup.goodput ? Json(summary.request_goodput) : Json(nullptr);
+  json["request_goodput"] = summary.request_goodput ? Json(*summary.request_goodput) : Json(nullptr);
   json["output_throughput"] = summary.output_throughput;
   json["total_token_throughput"] = summary.total_token_throughput;
   if (setup.detailed) add_lists(json, run.records);
