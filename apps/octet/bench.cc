@@ -1,20 +1,9 @@
-// `octet bench`: measures a server, or the engine alone.
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <string_view>
-
+// `octet bench`: measures a server.
 #include "apps/octet/bench_commands.h"
+#include "apps/octet/command_table.h"
 #include "apps/octet/commands.h"
-#include "octet/base/edit_distance.h"
 
 namespace {
-
-struct Command {
-  std::string_view name;
-  std::string_view summary;
-  int (*run)(int argc, char** argv);
-};
 
 constexpr Command kCommands[] = {
     {"serve", "load a server with an OpenAI API and report its times and rates", bench_serve_command},
@@ -33,27 +22,8 @@ examples
   octet bench COMMAND --help     every flag of a command
 )text";
 
-int help(std::FILE* stream) {
-  fmt::print(
-      stream,
-      "octet bench: measures what a server or an engine gives\n\nusage: octet bench COMMAND [flags]\n\ncommands\n");
-  for (const Command& command : kCommands) fmt::print(stream, "  {:<12}{}\n", command.name, command.summary);
-  fmt::print(stream, "{}", kExamples);
-  return stream == stdout ? 0 : 2;
-}
-
 }  // namespace
 
 int bench_command(int argc, char** argv) {
-  const std::string_view word = argc > 1 ? argv[1] : "";
-  if (word == "--help" || word == "-h" || word == "help") return help(stdout);
-  for (const Command& command : kCommands)
-    if (word == command.name) return command.run(argc - 1, argv + 1);
-  if (word.empty()) return help(stderr);
-  fmt::print(stderr, "octet bench: no command '{}'", word);
-  for (const Command& command : kCommands) {
-    if (octet::edit_distance(word, command.name) <= 2) fmt::print(stderr, "; did you mean {}?", command.name);
-  }
-  fmt::print(stderr, "\n\n");
-  return help(stderr);
+  return run_command_of({"octet bench", "octet bench: measures what a server gives", kCommands, kExamples}, argc, argv);
 }

@@ -1,14 +1,12 @@
 // `octet bench serve`: loads one server, or two in turns.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <memory>
+#include <set>
 
 #include "apps/octet/bench_commands.h"
 #include "apps/octet/bench_progress.h"
@@ -142,7 +140,6 @@ Result<bench::ResultSetup> result_setup(const BenchServeFlags& flags) {
   }
   OCTET_TRY(setup.percentiles, bench::parse_metric_percentiles(flags.metric_percentiles));
   OCTET_TRY(setup.metadata, bench::parse_metadata(flags.metadata));
-  setup.goodput = !flags.goodput.empty();
   return setup;
 }
 
@@ -217,7 +214,8 @@ class BenchServe {
   const octet::text::Tokenizer* tokenizer_;
   bench::Report report_;
   bool interrupted_ = false;
-  std::int64_t rounds_ = 0;  // of all targets
+  std::set<std::filesystem::path> saved_;  // result files of this command
+  std::int64_t rounds_ = 0;                // of all targets
 };
 
 // Targets that take turns get the same prompts.
@@ -310,9 +308,10 @@ Result<> BenchServe::save(const bench::Run& run, const Server& server) {
   if (run.concurrency > 0) setup.max_concurrency = run.concurrency;
   const std::string date = date_now("%Y%m%d-%H%M%S", false);
   const std::filesystem::path folder = flags_.result_dir.value_or("");
-  const std::string name = flags_.result_filename.value_or(bench::result_file_name(setup, date));
-  return bench::write_result(folder / name, bench::result_json(run, summarize(run, plan_.goodput), setup, date),
-                             flags_.append_result);
+  const std::filesystem::path path = folder / flags_.result_filename.value_or(bench::result_file_name(setup, date));
+  // Runs of one name (a sweep with --result-filename, repeats within a second) follow one another in the file.
+  const bool append = !saved_.insert(path).second || flags_.append_result;
+  return bench::write_result(path, bench::result_json(run, summarize(run, plan_.goodput), setup, date), append);
 }
 
 Result<> BenchServe::write() const {
@@ -353,9 +352,18 @@ int fail_with(const octet::Error& error, int status = 1) {
   return octet::hub::stop_signal != 0 ? 128 + octet::hub::stop_signal : status;
 }
 
+// For reports, which are passed on: without what headers hold, which may be a key.
 std::string command_line(int argc, char** argv) {
-  std::string line = "octet bench";
-  for (int i = 0; i < argc; ++i) line += fmt::format(" {}", argv[i]);
+  std::string line = "octet bench serve";
+  bool header = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--")) header = word.starts_with("--header");
+    const std::size_t name = word.starts_with("--header=") ? std::string_view("--header=").size() : 0;
+    const std::size_t value = word.find_first_of("=:", name);
+    const bool hides = header && value != std::string_view::npos && (name > 0 || !word.starts_with("--"));
+    line += fmt::format(" {}", hides ? fmt::format("{}...", word.substr(0, value + 1)) : std::string(word));
+  }
   return line;
 }
 

@@ -9,12 +9,14 @@
 #include "apps/octet/pull_signals.h"
 #include "octet/base/environment.h"
 #include "octet/base/json.h"
+#include "octet/bench/answer_reader.h"
 #include "octet/bench/datasets.h"
 
 using octet::ErrorCode;
 using octet::fail;
 using octet::Json;
 using octet::Result;
+using octet::bench::HttpReply;
 using octet::bench::HttpTarget;
 
 namespace {
@@ -44,15 +46,29 @@ Result<std::vector<std::string>> headers_of(const BenchServeFlags& flags) {
   return headers;
 }
 
-// Tries until the server lists its models or the time is over.
-Result<Json> ask_models(const BenchServeFlags& flags, HttpTarget target, const std::string& url) {
-  target.url = url + "/v1/models";
+// A GET of a path beside that of requests.
+Result<HttpReply> ask(HttpTarget target, std::string url) {
+  target.url = std::move(url);
+  return octet::bench::http_get(target, kAskMs, [] { return octet::hub::stop_signal != 0; });
+}
+
+// What /v1/models answers of a server that is there and has loaded its model. Some tell that by /ready, some by
+// /health; who knows neither path is taken at its word.
+Result<HttpReply> ask_once(const HttpTarget& target, const std::string& url) {
+  for (const char* path : {"/ready", "/health"}) {
+    OCTET_TRY(const HttpReply reply, ask(target, url + path));
+    if (reply.status == 503)
+      return fail(ErrorCode::kIo, "{}{}: HTTP 503: {}: --ready-check-timeout-sec waits for it", url, path,
+                  octet::bench::error_text(reply.body));
+  }
+  return ask(target, url + "/v1/models");
+}
+
+Result<HttpReply> ask_models(const BenchServeFlags& flags, const HttpTarget& target, const std::string& url) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(flags.ready_timeout);
   for (;;) {
-    const auto body = octet::bench::http_get(target, kAskMs);
-    if (body) return octet::parse_json(*body);
-    if (octet::hub::stop_signal != 0) return fail(ErrorCode::kCancelled, "stopped while waiting for {}", url);
-    if (std::chrono::steady_clock::now() >= deadline) return std::unexpected(body.error());
+    auto reply = ask_once(target, url);
+    if (reply || reply.error().code != ErrorCode::kIo || std::chrono::steady_clock::now() >= deadline) return reply;
     std::this_thread::sleep_for(kBetweenTries);
   }
 }
@@ -74,12 +90,13 @@ Result<Server> find_server(const BenchServeFlags& flags, const std::string& url,
   server.http.verify = !flags.insecure;
   server.http.timeout_ms = static_cast<std::int64_t>(flags.request_timeout * 1000);
   server.model = flags.served_model_name ? *flags.served_model_name : flags.model.value_or("");
-  const auto models = ask_models(flags, server.http, server.url);
-  // A server without that list can be loaded where the model's name is known and it is there at all.
-  if (!models && (server.model.empty() || models.error().code != ErrorCode::kIo ||
-                  models.error().message.find(": HTTP ") == std::string::npos))
-    return std::unexpected(models.error());
-  if (const Json* entry = models ? entry_of(*models, server.model) : nullptr) {
+  OCTET_TRY(const HttpReply reply, ask_models(flags, server.http, server.url));
+  // A server without that list can be loaded where the model's name is known.
+  if (reply.status != 200 && server.model.empty())
+    return fail(ErrorCode::kIo, "{}/v1/models: HTTP {}: {}: give the model's name by --model", server.url, reply.status,
+                octet::bench::error_text(reply.body));
+  const auto models = octet::parse_json(reply.body);
+  if (const Json* entry = reply.status == 200 && models ? entry_of(*models, server.model) : nullptr) {
     server.model = (*entry)["id"].get<std::string>();
     if (entry->contains("max_model_len") && (*entry)["max_model_len"].is_number_integer())
       OCTET_TRY_VOID(octet::bench::check_context(workload, (*entry)["max_model_len"].get<std::int64_t>()));

@@ -75,6 +75,21 @@ TEST(TerminalReport, OnePointIsABlock) {
       has(terminal_report(report_of({point_of(4, {200})})), "outside the limits: ttft p90 is 200.0 ms, over 150 ms"));
 }
 
+TEST(TerminalReport, GoodputIsShownWhereItWasAskedForEvenIfThereIsNone) {
+  const SloLimit limits[] = {{.metric = "ttft", .limit_ms = 1}};
+  Report report = report_of({point_of(4, {100})});
+  EXPECT_FALSE(has(terminal_report(report), "goodput"));
+  Point& point = report.targets[0].points[0];
+  point.summaries[0] = summarize(point.runs[0], limits);
+  EXPECT_TRUE(has(terminal_report(report), "goodput 0 requests/s")) << terminal_report(report);
+  report.targets[0].points.push_back(point_of(8, {100}));
+  EXPECT_TRUE(has(terminal_report(report), "goodput req/s"));
+  const auto back = parse_report(report_json(report));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->targets[0].points[0].summaries[0].request_goodput, 0.0);
+  EXPECT_FALSE(back->targets[0].points[1].summaries[0].request_goodput);
+}
+
 TEST(TerminalReport, ASweepEndsWithTheBestLoadInside) {
   const std::string text =
       terminal_report(report_of({point_of(1, {100}), point_of(2, {140, 120}), point_of(4, {200})}));

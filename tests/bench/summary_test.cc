@@ -61,9 +61,12 @@ TEST(Summary, FailuresAreCountedApartAndHaveNoTimes) {
 
 TEST(Summary, GoodputCountsRequestsThatKeepEveryLimit) {
   const SloLimit limits[] = {{.metric = "ttft", .limit_ms = 150}, {.metric = "tpot", .limit_ms = 100}};
-  EXPECT_DOUBLE_EQ(summarize(two_and_a_failure(), limits).request_goodput, 2);
+  EXPECT_DOUBLE_EQ(*summarize(two_and_a_failure(), limits).request_goodput, 2);
   const SloLimit tight[] = {{.metric = "itl", .limit_ms = 99}};
-  EXPECT_DOUBLE_EQ(summarize(two_and_a_failure(), tight).request_goodput, 2);  // the second one
+  EXPECT_DOUBLE_EQ(*summarize(two_and_a_failure(), tight).request_goodput, 2);  // the second one
+  const SloLimit none[] = {{.metric = "ttft", .limit_ms = 1}};
+  EXPECT_DOUBLE_EQ(*summarize(two_and_a_failure(), none).request_goodput, 0);
+  EXPECT_FALSE(summarize(two_and_a_failure()).request_goodput);
 }
 
 TEST(Summary, LimitsHoldAtTheirPercentile) {

@@ -58,6 +58,17 @@ TEST(Sweep, BisectsToTheLastLoadInside) {
   EXPECT_LT(last->request_rate / (last - 1)->request_rate, 1.06);
 }
 
+TEST(Sweep, ALoadIsInsideWhereEveryRepeatIs) {
+  Report report{.targets = {Target{}}};
+  SweepOptions options = options_of({1, 2, 4});
+  options.repeats = 3;
+  const auto measure = [](std::size_t, const Load& load, std::int32_t repeat) -> Result<bench::Run> {
+    return run_under(load.concurrency == 2 && repeat == 1 ? Load{.concurrency = 100} : load);
+  };
+  ASSERT_TRUE(sweep(options, {}, measure, {}, report));
+  EXPECT_EQ(measured(report), (std::vector<std::int32_t>{1, 2}));
+}
+
 TEST(Sweep, TargetsTakeTurns) {
   Report report{.targets = {Target{.name = "a"}, Target{.name = "b"}}};
   SweepOptions options = options_of({1});

@@ -1,30 +1,25 @@
 // `octet bench serve` as a user runs it: against a server of this build, and against ones that misbehave.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "octet/base/file.h"
 #include "octet/base/json.h"
-#include "tests/support/child_process.h"
+#include "tests/support/bench_program.h"
 #include "tests/support/stub_server.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/test_server.h"
 #include "tests/support/tiny_server.h"
 
 namespace octet {
 namespace {
 
 using octet::testing::ChildOutcome;
+using octet::testing::run_bench;
 using octet::testing::StubServer;
 using octet::testing::TestServer;
-
-ChildOutcome bench(std::vector<std::string> arguments) {
-  std::vector<std::string> command = {OCTET_PROGRAM, "bench", "serve", "--disable-tqdm"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return octet::testing::run_child(command, 60);
-}
-
-std::string url_of(TestServer& server) { return fmt::format("http://127.0.0.1:{}", server.port()); }
+using octet::testing::url_of;
 
 bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
 
@@ -33,9 +28,9 @@ TEST(BenchServe, CountsWhatTheServerGave) {
   const octet::testing::TempFolder folder;
   const std::string json = (folder.path() / "all.json").string();
   const ChildOutcome done =
-      bench({"--base-url", url_of(server), "--num-prompts", "6", "--max-concurrency", "2", "--random-input-len", "5",
-             "--random-output-len", "4", "--ignore-eos", "--json", json, "--save-detailed", "--result-dir",
-             folder.path().string(), "--result-filename", "flat.json"});
+      run_bench({"--base-url", url_of(server), "--num-prompts", "6", "--max-concurrency", "2", "--random-input-len",
+                 "5", "--random-output-len", "4", "--ignore-eos", "--json", json, "--save-detailed", "--result-dir",
+                 folder.path().string(), "--result-filename", "flat.json"});
   EXPECT_EQ(done.exit_code, 0) << done.output;
   EXPECT_TRUE(has(done.output, "6 requests completed, 0 failed")) << done.output;
   const auto flat = parse_json(*read_file(folder.path() / "flat.json", 1 << 20));
@@ -50,17 +45,17 @@ TEST(BenchServe, CountsWhatTheServerGave) {
 
 TEST(BenchServe, ChatsAndSweepsAndCompares) {
   TestServer server(octet::testing::tiny_server());
-  const ChildOutcome done = bench({"--base-url",    url_of(server),
-                                   "--base-url",    url_of(server),
-                                   "--label",       "x",
-                                   "--backend",     "openai-chat",
-                                   "--preset",      "agent-chain",
-                                   "--input-len",   "12",
-                                   "--output-len",  "3",
-                                   "--turns",       "3",
-                                   "--users",       "2",
-                                   "--concurrency", "1,2",
-                                   "--repeats",     "2"});
+  const ChildOutcome done = run_bench({"--base-url",    url_of(server),
+                                       "--base-url",    url_of(server),
+                                       "--label",       "x",
+                                       "--backend",     "openai-chat",
+                                       "--preset",      "agent-chain",
+                                       "--input-len",   "12",
+                                       "--output-len",  "3",
+                                       "--turns",       "3",
+                                       "--users",       "2",
+                                       "--concurrency", "1,2",
+                                       "--repeats",     "2"});
   EXPECT_EQ(done.exit_code, 0) << done.output;
   EXPECT_TRUE(has(done.output, "first / other")) << done.output;
   EXPECT_TRUE(has(done.output, "most requests per second")) << done.output;
@@ -86,7 +81,7 @@ TEST(BenchServe, ThoseWhoAreNotThereAreNamed) {
       {{"--dataset-name", "custom", "--dataset-path", "/no/such.jsonl"}, "/no/such.jsonl", 2},
   };
   for (const auto& one : cases) {
-    const ChildOutcome done = bench(one.arguments);
+    const ChildOutcome done = run_bench(one.arguments);
     EXPECT_EQ(done.exit_code, one.status) << done.output;
     EXPECT_TRUE(has(done.output, one.words)) << done.output;
   }
@@ -94,14 +89,14 @@ TEST(BenchServe, ThoseWhoAreNotThereAreNamed) {
 
 TEST(BenchServe, TlsToAServerWithoutItIsNamed) {
   TestServer server(octet::testing::tiny_server());
-  const ChildOutcome done = bench({"--base-url", fmt::format("https://127.0.0.1:{}", server.port())});
+  const ChildOutcome done = run_bench({"--base-url", fmt::format("https://127.0.0.1:{}", server.port())});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_TRUE(has(done.output, "TLS: ")) << done.output;
 }
 
 TEST(BenchServe, AContextThatIsTooShortNamesBothLengths) {
   TestServer server(octet::testing::tiny_server());
-  const ChildOutcome done = bench({"--base-url", url_of(server), "--preset", "aa-10k"});
+  const ChildOutcome done = run_bench({"--base-url", url_of(server), "--preset", "aa-10k"});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_TRUE(has(done.output, "a prompt and its answer take 11000 tokens, and the model's context has"))
       << done.output;
@@ -134,7 +129,7 @@ TEST(BenchServe, AnswersThatAreNoneAreFailuresByName) {
     StubServer server([&](const std::string& target) {
       return target.starts_with("GET") ? reply("application/json", R"({"data":[{"id":"m"}]})") : one.answer;
     });
-    const ChildOutcome done = bench({"--base-url", server.url(), "--num-prompts", "2", "--max-concurrency", "1"});
+    const ChildOutcome done = run_bench({"--base-url", server.url(), "--num-prompts", "2", "--max-concurrency", "1"});
     EXPECT_EQ(done.exit_code, 1) << done.output;  // nothing was measured
     EXPECT_TRUE(has(done.output, "0 requests completed, 2 failed")) << done.output;
     EXPECT_TRUE(has(done.output, one.words)) << done.output;
@@ -146,8 +141,8 @@ TEST(BenchCompare, ShowsRatiosAndNamesBadFiles) {
   const octet::testing::TempFolder folder;
   const std::string a = (folder.path() / "a.json").string(), b = (folder.path() / "b.json").string();
   for (const std::string& file : {a, b}) {
-    EXPECT_EQ(bench({"--base-url", url_of(server), "--num-prompts", "2", "--max-concurrency", "1", "--random-input-len",
-                     "5", "--random-output-len", "4", "--json", file})
+    EXPECT_EQ(run_bench({"--base-url", url_of(server), "--num-prompts", "2", "--max-concurrency", "1",
+                         "--random-input-len", "5", "--random-output-len", "4", "--json", file})
                   .exit_code,
               0);
   }
@@ -163,12 +158,64 @@ TEST(BenchCompare, ShowsRatiosAndNamesBadFiles) {
   EXPECT_EQ(compare({a}).exit_code, 2);
 }
 
+// As octet serve answers /ready while it loads.
+TEST(BenchServe, AServerThatLoadsIsWaitedForOrNamed) {
+  std::atomic<int> asked = 0;
+  StubServer server([&](const std::string& target) {
+    if (target == "GET /ready" && ++asked < 4)
+      return reply("application/json", R"({"error":{"message":"loading"}})", "503 Service Unavailable");
+    if (target.starts_with("GET")) return reply("application/json", R"({"data":[{"id":"m"}]})");
+    return reply("text/event-stream", fmt::format("{}{}", kToken, kEnd));
+  });
+  const std::vector<std::string> arguments = {"--base-url", server.url(), "--num-prompts", "1"};
+  const ChildOutcome named = run_bench(arguments);
+  EXPECT_EQ(named.exit_code, 1);
+  EXPECT_TRUE(has(named.output, "/ready: HTTP 503: loading: --ready-check-timeout-sec waits for it")) << named.output;
+  std::vector<std::string> waiting = arguments;
+  waiting.insert(waiting.end(), {"--ready-check-timeout-sec", "60"});
+  EXPECT_EQ(run_bench(waiting).exit_code, 0);
+  EXPECT_EQ(asked, 4);
+}
+
+TEST(BenchServe, FilesHoldNoKeysAndLoseNoRun) {
+  TestServer server(octet::testing::tiny_server());
+  const octet::testing::TempFolder folder;
+  const std::string json = (folder.path() / "all.json").string();
+  const ChildOutcome done = run_bench({"--base-url",
+                                       url_of(server),
+                                       "--num-prompts",
+                                       "2",
+                                       "--concurrency",
+                                       "1,2",
+                                       "--repeats",
+                                       "2",
+                                       "--random-input-len",
+                                       "5",
+                                       "--random-output-len",
+                                       "3",
+                                       "--header",
+                                       "X-One=secret1",
+                                       "Authorization=Bearer secret2",
+                                       "--json",
+                                       json,
+                                       "--save-result",
+                                       "--result-dir",
+                                       folder.path().string(),
+                                       "--result-filename",
+                                       "flat.json"});
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  const std::string whole = *read_file(json, 1 << 20), flat = *read_file(folder.path() / "flat.json", 1 << 20);
+  EXPECT_FALSE(has(whole, "secret"));
+  EXPECT_TRUE(has(whole, "--header X-One=... Authorization=... --json"));
+  EXPECT_EQ(std::ranges::count(flat, '\n') + (flat.ends_with('\n') ? 0 : 1), 4);  // a line for each run
+}
+
 TEST(BenchServe, WithoutUsageTheReportSaysHowTokensWereCounted) {
   StubServer server([](const std::string& target) {
     return target.starts_with("GET") ? reply("application/json", R"({"data":[{"id":"m"}]})")
                                      : reply("text/event-stream", fmt::format("{}{}{}", kToken, kToken, kEnd));
   });
-  const ChildOutcome done = bench({"--base-url", server.url(), "--num-prompts", "2", "--max-concurrency", "1"});
+  const ChildOutcome done = run_bench({"--base-url", server.url(), "--num-prompts", "2", "--max-concurrency", "1"});
   EXPECT_EQ(done.exit_code, 0) << done.output;
   EXPECT_TRUE(has(done.output, "the server sent no usage")) << done.output;
   EXPECT_TRUE(has(done.output, "tokens in, 4 out")) << done.output;

@@ -6,31 +6,25 @@
 
 #include "octet/base/file.h"
 #include "octet/base/json.h"
+#include "tests/support/bench_program.h"
 #include "tests/support/byte_tokenizer.h"
-#include "tests/support/child_process.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/test_server.h"
 #include "tests/support/tiny_server.h"
 
 namespace octet {
 namespace {
 
 using octet::testing::ChildOutcome;
+using octet::testing::run_bench;
 using octet::testing::TempFolder;
 using octet::testing::TestServer;
-
-ChildOutcome bench(std::vector<std::string> arguments) {
-  std::vector<std::string> command = {OCTET_PROGRAM, "bench", "serve", "--disable-tqdm"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return octet::testing::run_child(command, 60);
-}
+using octet::testing::url_of;
 
 // The records of the only run.
 Json records_of(TestServer& server, const TempFolder& folder, std::vector<std::string> arguments) {
   const std::string json = (folder.path() / "run.json").string();
-  const std::string url = fmt::format("http://127.0.0.1:{}", server.port());
-  arguments.insert(arguments.end(), {"--base-url", url, "--json", json});
-  const ChildOutcome done = bench(arguments);
+  arguments.insert(arguments.end(), {"--base-url", url_of(server), "--json", json});
+  const ChildOutcome done = run_bench(arguments);
   EXPECT_EQ(done.exit_code, 0) << done.output;
   const auto text = read_file(json, 1 << 20);
   const auto report = text ? parse_json(*text) : Json();
@@ -70,7 +64,7 @@ TEST(BenchWorkload, ATraceIsSentAtItsTimesOrByARate) {
 
   std::vector<std::string> by_rate = trace;
   by_rate.insert(by_rate.end(), {"--request-rate", "100"});
-  const ChildOutcome refused = bench(by_rate);
+  const ChildOutcome refused = run_bench(by_rate);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.output.find("--request-rate: the trace has times of its own; --no-self-timed sends by a rate"),
             std::string::npos)
@@ -93,7 +87,7 @@ TEST(BenchWorkload, FlagsThatWouldGoUnheardAreNamed) {
       {{"--random-range-ratio", "nan"}, "--random-range-ratio nan"},
   };
   for (const auto& one : cases) {
-    const ChildOutcome done = bench(one.arguments);
+    const ChildOutcome done = run_bench(one.arguments);
     EXPECT_EQ(done.exit_code, 2) << done.output;
     EXPECT_NE(done.output.find(one.words), std::string::npos) << done.output;
   }

@@ -99,6 +99,8 @@ TEST_F(AdmissionLimits, ThoseWhoLeaveQueueNoTokens) {
   ask(50);
   ASSERT_TRUE(eventually([&] { return inside() == 1; }));
   expect_full(reply(1), "50 tokens");
+  // A client that leaves between two steps is met by the end of the next, which the gate holds back here.
+  ASSERT_TRUE(eventually([&] { return gate_->in_flight == 1; }));
   clients_.clear();
   ASSERT_TRUE(eventually([&] { return inside() == 0; }));
   gate_->steps.release(1000);

@@ -10,6 +10,7 @@
 #include "octet/base/edit_distance.h"
 #include "octet/base/json.h"
 #include "octet/base/log.h"
+#include "octet/base/parse.h"
 
 namespace octet {
 namespace {
@@ -56,11 +57,7 @@ std::string default_of(const FlagTarget& target) {
                     target);
 }
 
-bool is_number(std::string_view text) {
-  double value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
+bool is_number(std::string_view text) { return parse_number<double>(text).has_value(); }
 
 Result<bool> parse_bool(std::string_view text) {
   if (text == "true" || text == "True") return true;
@@ -69,11 +66,9 @@ Result<bool> parse_bool(std::string_view text) {
 }
 
 Result<double> parse_double(std::string_view text) {
-  double value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    return fail(ErrorCode::kInvalid, "expected a number, got '{}'", text);
-  return value;
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value)) return fail(ErrorCode::kInvalid, "expected a number, got '{}'", text);
+  return *value;
 }
 
 Result<> check_range(const Flag& flag, double value) {

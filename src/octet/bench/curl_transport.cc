@@ -276,6 +276,10 @@ std::size_t keep_body(char* data, std::size_t one, std::size_t size, void* targe
   return one * size;
 }
 
+int ask_whether_stopped(void* stopped, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return (*static_cast<const std::function<bool()>*>(stopped))() ? 1 : 0;
+}
+
 // The scheme and host are all that can be checked before a request is sent.
 Result<> check_url(const std::string& url) {
   CURLU* parsed = curl_url();
@@ -300,25 +304,29 @@ Result<std::unique_ptr<Transport>> open_http(const HttpTarget& target) {
   return std::make_unique<CurlTransport>(target);
 }
 
-Result<std::string> http_get(const HttpTarget& target, std::int64_t timeout_ms) {
+Result<HttpReply> http_get(const HttpTarget& target, std::int64_t timeout_ms, const std::function<bool()>& stopped) {
   OCTET_TRY_VOID(check_url(target.url));
   start_library();
   CURL* easy = curl_easy_init();
   curl_slist* headers = header_list(target);
-  std::string body;
+  HttpReply reply;
   char message[CURL_ERROR_SIZE] = {};
   set_up(easy, target, headers, message);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_ms));
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_body);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &body);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reply.body);
+  curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, ask_whether_stopped);
+  curl_easy_setopt(easy, CURLOPT_XFERINFODATA, &stopped);
   const CURLcode code = curl_easy_perform(easy);
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   curl_easy_cleanup(easy);
   curl_slist_free_all(headers);
+  if (code == CURLE_ABORTED_BY_CALLBACK) return fail(ErrorCode::kCancelled, "{}: stopped", target.url);
   if (code != CURLE_OK) return fail(ErrorCode::kIo, "{}: {}", target.url, reason_of(code, message));
-  if (status != 200) return fail(ErrorCode::kIo, "{}: HTTP {}: {}", target.url, status, error_text(body));
-  return body;
+  reply.status = static_cast<int>(status);
+  return reply;
 }
 
 }  // namespace octet::bench

@@ -20,8 +20,13 @@ struct HttpTarget {
 // An error names the URL.
 Result<std::unique_ptr<Transport>> open_http(const HttpTarget& target);
 
-// One GET, for what a run asks before it begins. The reply's body, or what went wrong in one line; a status other than
-// 200 is an error.
-Result<std::string> http_get(const HttpTarget& target, std::int64_t timeout_ms);
+struct HttpReply {
+  int status = 0;
+  std::string body;
+};
+
+// One GET, for what a run asks before it begins; any status is a reply. `stopped` is asked a few times a second: true
+// ends it with kCancelled.
+Result<HttpReply> http_get(const HttpTarget& target, std::int64_t timeout_ms, const std::function<bool()>& stopped);
 
 }  // namespace octet::bench

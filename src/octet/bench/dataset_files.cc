@@ -9,6 +9,7 @@
 
 #include "octet/base/file.h"
 #include "octet/base/json.h"
+#include "octet/base/parse.h"
 
 namespace octet::bench {
 namespace {
@@ -72,14 +73,6 @@ void fit(const WorkloadOptions& options, Workload& workload) {
   for (std::size_t i = own; i < wanted; ++i) list.push_back(list[i % own]);
 }
 
-Conversation single(std::string text, std::int64_t input, std::int64_t output) {
-  Conversation one;
-  one.turns.push_back({.text = std::move(text),
-                       .output_tokens = static_cast<std::int32_t>(std::max<std::int64_t>(output, 1)),
-                       .input_tokens = static_cast<std::int32_t>(input)});
-  return one;
-}
-
 Result<Workload> read_custom(const WorkloadOptions& options, PromptText& text, std::string_view content) {
   Workload workload{.name = "custom"};
   OCTET_TRY_VOID(for_lines(content, [&](const Json& object, std::size_t line) -> Result<> {
@@ -89,7 +82,7 @@ Result<Workload> read_custom(const WorkloadOptions& options, PromptText& text, s
       OCTET_TRY(output, length_at(object, "output_tokens", line));
     }
     OCTET_TRY(const std::int64_t tokens, text.count(prompt));
-    workload.conversations.push_back(single(std::move(prompt), tokens + text.special(), output));
+    workload.conversations.push_back(one_turn(std::move(prompt), tokens + text.special(), output));
     return {};
   }));
   if (!options.disable_shuffle) std::ranges::shuffle(workload.conversations, text.random());
@@ -131,7 +124,7 @@ Result<Workload> read_sharegpt(const WorkloadOptions& options, PromptText& text,
     const std::int64_t output = asked.value_or(length);
     if (input < kShortest || (!asked && output < kShortest) || input > kLongestPrompt || input + output > kLongest)
       continue;
-    workload.conversations.push_back(single(std::move(prompt), input, output));
+    workload.conversations.push_back(one_turn(std::move(prompt), input, output));
   }
   if (workload.conversations.empty() && none_in)
     return fail(ErrorCode::kInvalid, "entry {}: \"conversations\" is missing or no list", *none_in);
@@ -142,11 +135,9 @@ Result<Workload> read_sharegpt(const WorkloadOptions& options, PromptText& text,
 Result<double> time_at(const Json& object, const std::string& key, std::size_t line) {
   if (!object.contains(key) || !object[key].is_string()) return number_at(object, key, line);
   const auto& text = object[key].get_ref<const std::string&>();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    return wrong(line, fmt::format("\"{}\" is no number", key));
-  return value;
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value)) return wrong(line, fmt::format("\"{}\" is no number", key));
+  return *value;
 }
 
 // Makes prompts of a trace. Equal hashes stand for equal blocks of text, so that a prefix cache sees what the trace
@@ -209,7 +200,8 @@ Result<Workload> read_trace(const WorkloadOptions& options, PromptText& text, st
       return wrong(line, fmt::format("\"{}\" goes back from {} to {}", options.trace_timestamp, times.back(), time));
     OCTET_TRY(std::string prompt, trace.prompt(object, input, line));
     times.push_back(time);
-    Conversation one = single(std::move(prompt), std::max(input, text.special()), options.output_len.value_or(output));
+    Conversation one =
+        one_turn(std::move(prompt), std::max(input, text.special()), options.output_len.value_or(output));
     const double seconds = (time - times.front()) * options.trace_seconds;
     if (timed && !(seconds < 1e9))
       return wrong(line, fmt::format("\"{}\" is {} s after the first", options.trace_timestamp, seconds));

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "octet/base/json.h"
+#include "octet/base/parse.h"
 #include "octet/bench/dataset_files.h"
 #include "octet/bench/prompt_text.h"
 
@@ -34,9 +34,7 @@ Result<Range> range_of(std::int64_t length, double ratio) {
 
 // One number for both, or {"input": ..., "output": ...}.
 Result<std::pair<double, double>> ratios_of(const std::string& text) {
-  double one = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), one);
-  if (error == std::errc() && end == text.data() + text.size()) return std::pair(one, one);
+  if (const auto one = parse_number<double>(text)) return std::pair(*one, *one);
   const auto json = parse_json(text);
   const auto number = [&](const char* key) {
     return json && json->is_object() && json->contains(key) && (*json)[key].is_number();
@@ -51,14 +49,6 @@ Result<> check_length(std::string_view flag, std::int64_t length, std::int64_t l
   if (length < least || length > kMostTokens)
     return fail(ErrorCode::kInvalid, "{} {}: expected {} to {}", flag, length, least, kMostTokens);
   return {};
-}
-
-Conversation single(std::string text, std::int64_t input, std::int64_t output) {
-  Conversation one;
-  one.turns.push_back({.text = std::move(text),
-                       .output_tokens = static_cast<std::int32_t>(output),
-                       .input_tokens = static_cast<std::int32_t>(input)});
-  return one;
 }
 
 Result<Workload> random_workload(const WorkloadOptions& options, PromptText& text) {
@@ -80,9 +70,9 @@ Result<Workload> random_workload(const WorkloadOptions& options, PromptText& tex
   for (std::int64_t i = 0; i < options.num_prompts; ++i) {
     const std::int64_t tokens = std::max(inputs.draw(text.random()), least);
     OCTET_TRY(const std::string own, text.draw(tokens));
-    workload.conversations.push_back(single(text.begin(prefix + own),
-                                            options.random_prefix_len + tokens + text.special(),
-                                            std::max<std::int64_t>(outputs.draw(text.random()), 1)));
+    workload.conversations.push_back(one_turn(text.begin(prefix + own),
+                                              options.random_prefix_len + tokens + text.special(),
+                                              std::max<std::int64_t>(outputs.draw(text.random()), 1)));
   }
   return workload;
 }
@@ -104,7 +94,7 @@ Result<Workload> prefix_workload(const WorkloadOptions& options, PromptText& tex
     for (std::int64_t i = begin; i < end; ++i) {
       OCTET_TRY(const std::string own, text.draw(options.suffix_len));
       workload.conversations.push_back(
-          single(text.begin(shared + own), options.prefix_len + options.suffix_len + text.special(), output));
+          one_turn(text.begin(shared + own), options.prefix_len + options.suffix_len + text.special(), output));
     }
   }
   if (!options.disable_shuffle) std::ranges::shuffle(workload.conversations, text.random());

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "octet/base/file.h"
 #include "octet/base/json.h"
+#include "octet/base/parse.h"
 #include "octet/bench/compare.h"
 #include "octet/bench/report_file.h"
 
@@ -69,11 +69,9 @@ Result<double> rate_of(const Json& object) {
   if (rate.is_number()) return rate.get<double>();
   const std::string text = rate.is_string() ? rate.get<std::string>() : "";
   if (text == "inf") return 0;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
-    return fail(ErrorCode::kInvalid, "request_rate: expected a number or \"inf\"");
-  return value;
+  const auto value = parse_number<double>(text);
+  if (!value || !(*value > 0)) return fail(ErrorCode::kInvalid, "request_rate: expected a number or \"inf\"");
+  return *value;
 }
 
 // Results of one load are repeats of each other.

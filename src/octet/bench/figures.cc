@@ -63,10 +63,6 @@ PointFigures figures_of(const Point& point, std::span<const SloLimit> slo) {
   PointFigures out{.concurrency = point.concurrency, .request_rate = point.request_rate};
   for (std::size_t i = 0; i < point.summaries.size(); ++i) {
     out.runs.push_back(figures_of(i < point.runs.size() ? point.runs[i] : Run{}, point.summaries[i]));
-    // Without a limit on each request by itself there is no goodput.
-    if (std::ranges::none_of(slo, [](const SloLimit& limit) { return limit.percentile == 0; })) {
-      out.runs.back().request_goodput.reset();
-    }
     if (slo.empty()) continue;
     std::string violation;
     const bool inside = bench::within(point.summaries[i], slo, &violation);

@@ -66,7 +66,13 @@ class JsonReader {
 
   template <typename T>
   void take(const Json& value, const std::string& place, T& out) {
-    if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (std::is_same_v<T, std::optional<double>>) {
+      if (value.is_null()) {
+        out.reset();
+      } else {
+        take(value, place, out.emplace());
+      }
+    } else if constexpr (std::is_same_v<T, bool>) {
       if (!value.is_boolean()) return note(place, "true or false");
       out = value.get<bool>();
     } else if constexpr (std::is_integral_v<T>) {

@@ -8,12 +8,6 @@
 namespace octet::bench {
 namespace {
 
-Turn turn_of(std::string text, std::int64_t input, std::int64_t output) {
-  return {.text = std::move(text),
-          .output_tokens = static_cast<std::int32_t>(output),
-          .input_tokens = static_cast<std::int32_t>(input)};
-}
-
 std::unexpected<Error> too_short(std::string_view preset, std::int64_t input, std::int64_t least) {
   return fail(ErrorCode::kInvalid, "--preset {}: --input-len {} is too short, at least {}", preset, input, least);
 }
@@ -36,7 +30,7 @@ Result<Workload> chat(const PresetOptions& options, const text::Tokenizer* token
     one.system = text.begin(shared);
     for (std::int64_t turn = 0; turn < turns; ++turn) {
       OCTET_TRY(std::string said, text.draw(message));
-      one.turns.push_back(turn_of(std::move(said), system + (turn + 1) * message + turn * output, output));
+      one.turns.push_back(make_turn(std::move(said), system + (turn + 1) * message + turn * output, output));
     }
     workload.conversations.push_back(std::move(one));
   }
@@ -52,9 +46,7 @@ Result<Workload> long_prompts(const PresetOptions& options, const text::Tokenize
   Workload workload{.name = "aa-10k"};
   for (std::int64_t i = 0; i < options.users.value_or(8); ++i) {
     OCTET_TRY(const std::string prompt, text.draw(input));
-    Conversation one;
-    one.turns.push_back(turn_of(text.begin(prompt), input, output));
-    workload.conversations.push_back(std::move(one));
+    workload.conversations.push_back(one_turn(text.begin(prompt), input, output));
   }
   workload.add_note(text.note());
   return workload;
@@ -81,7 +73,7 @@ Result<Workload> agent(const PresetOptions& options, const text::Tokenizer* toke
                                                                     static_cast<std::uint64_t>(begin / 5 + 1)));
       OCTET_TRY(std::string said, text.draw(added));
       length += added;
-      one.turns.push_back(turn_of(std::move(said), length, output));
+      one.turns.push_back(make_turn(std::move(said), length, output));
       length += output;
     }
     workload.conversations.push_back(std::move(one));

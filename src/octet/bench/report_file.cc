@@ -116,7 +116,7 @@ Json summary_json(const Summary& summary, const Samples& known) {
                {"request_throughput", summary.request_throughput},
                {"output_throughput", summary.output_throughput},
                {"total_token_throughput", summary.total_token_throughput},
-               {"request_goodput", summary.request_goodput},
+               {"request_goodput", summary.request_goodput ? Json(*summary.request_goodput) : Json(nullptr)},
                {"max_output_tokens_per_s", summary.max_output_tokens_per_s},
                {"max_concurrent_requests", summary.max_concurrent_requests}};
   Json times = Json::object();

@@ -9,30 +9,13 @@
 #include <system_error>
 
 #include "octet/base/json.h"
+#include "octet/base/parse.h"
 #include "octet/bench/whole_file.h"
 
 namespace octet::bench {
 namespace {
 
 constexpr double kSecond = 1e9;
-
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> out;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::string_view word = text.substr(begin, end - begin);
-    word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
-    word = word.substr(0, word.find_last_not_of(' ') + 1);
-    out.push_back(word);
-    begin = end + 1;
-  }
-  return out;
-}
-
-std::string trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return std::string(text.substr(0, text.find_last_not_of(" \t") + 1));
-}
 
 // As Python writes a float: "2.0", "0.5", "inf".
 std::string float_text(double value) {
@@ -95,7 +78,7 @@ void add_setup(Json& json, const ResultSetup& setup, std::string_view date) {
 Result<std::vector<std::string>> parse_percentile_metrics(std::string_view text) {
   constexpr std::array<std::string_view, 4> kKnown = {"ttft", "tpot", "itl", "e2el"};
   std::vector<std::string> out;
-  for (const std::string_view word : split(text)) {
+  for (const std::string_view word : split_commas(text)) {
     if (std::ranges::find(kKnown, word) == kKnown.end()) {
       return fail(ErrorCode::kInvalid, "--percentile-metrics: \"{}\" is none of {}", word, fmt::join(kKnown, ", "));
     }
@@ -106,14 +89,12 @@ Result<std::vector<std::string>> parse_percentile_metrics(std::string_view text)
 
 Result<std::vector<double>> parse_metric_percentiles(std::string_view text) {
   std::vector<double> out;
-  for (const std::string_view word : split(text)) {
-    const std::string number(word);
-    char* end = nullptr;
-    const double value = std::strtod(number.c_str(), &end);
-    if (number.empty() || *end != '\0' || !(value >= 0 && value <= 100)) {
+  for (const std::string_view word : split_commas(text)) {
+    const auto value = parse_number<double>(word);
+    if (!value || !(*value >= 0 && *value <= 100)) {
       return fail(ErrorCode::kInvalid, "--metric-percentiles: \"{}\" is no number from 0 to 100", word);
     }
-    out.push_back(value);
+    out.push_back(*value);
   }
   return out;
 }
@@ -124,9 +105,9 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_metadata(std::spa
     const std::size_t at = pair.find('=');
     if (at == std::string::npos)
       return fail(ErrorCode::kInvalid, "--metadata: \"{}\" is not of the form KEY=VALUE", pair);
-    std::string key = trimmed(std::string_view(pair).substr(0, at));
+    std::string key(trim(std::string_view(pair).substr(0, at)));
     if (key.empty()) return fail(ErrorCode::kInvalid, "--metadata: \"{}\" has no key before the =", pair);
-    out.emplace_back(std::move(key), trimmed(std::string_view(pair).substr(at + 1)));
+    out.emplace_back(std::move(key), trim(std::string_view(pair).substr(at + 1)));
   }
   return out;
 }
@@ -140,7 +121,7 @@ std::string result_json(const Run& run, const Summary& summary, const ResultSetu
   json["total_input_tokens"] = summary.input_tokens;
   json["total_output_tokens"] = summary.output_tokens;
   json["request_throughput"] = summary.request_throughput;
-  json["request_goodput"] = setup.goodput ? Json(summary.request_goodput) : Json(nullptr);
+  json["request_goodput"] = summary.request_goodput ? Json(*summary.request_goodput) : Json(nullptr);
   json["output_throughput"] = summary.output_throughput;
   json["total_token_throughput"] = summary.total_token_throughput;
   if (setup.detailed) add_lists(json, run.records);

@@ -23,7 +23,6 @@ struct ResultSetup {
   double request_rate = 0;                                    // per second; 0: "inf"
   double burstiness = 1;
   std::optional<std::int64_t> max_concurrency;
-  bool goodput = false;  // were there limits for goodput? otherwise request_goodput is null
   std::vector<std::string> percentile_metrics = {"ttft", "tpot", "itl"};
   std::vector<double> percentiles = {99};
   bool detailed = false;  // with the lists of --save-detailed

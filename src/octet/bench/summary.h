@@ -41,8 +41,9 @@ struct Summary {
   std::int64_t completed = 0, failed = 0, cut = 0;
   std::int64_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;  // of completed requests
   double duration_s = 0;
-  double request_throughput = 0, output_throughput = 0, total_token_throughput = 0, request_goodput = 0;  // per second
-  double max_output_tokens_per_s = 0;  // in the best whole second
+  double request_throughput = 0, output_throughput = 0, total_token_throughput = 0;  // per second
+  std::optional<double> request_goodput;  // requests per second that keep every limit; none: there are no limits
+  double max_output_tokens_per_s = 0;     // in the best whole second
   std::int32_t max_concurrent_requests = 0;
   Distribution ttft, first_answer, tpot, itl, e2el;
   std::map<std::string, std::int64_t> errors;  // reason to count

@@ -1,40 +1,17 @@
 #include "octet/bench/sweep.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
+
+#include "octet/base/parse.h"
 
 namespace octet::bench {
 namespace {
 
 constexpr int kBisections = 6;
 constexpr double kCloseRates = 1.05;  // loads as near to each other are one
-
-std::string_view trim(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    parts.push_back(trim(text.substr(0, comma)));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 bool is_known(std::string_view metric) {
   return metric == "ttft" || metric == "tpot" || metric == "itl" || metric == "e2el" || metric == "first_answer";
@@ -52,10 +29,9 @@ void go_on(std::vector<std::int32_t>& list, std::int32_t last) {
   list.push_back(last);
 }
 
-// The verdict over all repeats: the median of the repeats that are inside decides.
+// As reports have it: in every repeat.
 bool is_inside(const Point& point, std::span<const SloLimit> slo) {
-  const auto inside = std::ranges::count_if(point.summaries, [&](const Summary& one) { return within(one, slo); });
-  return 2 * inside > static_cast<std::int64_t>(point.summaries.size());
+  return std::ranges::all_of(point.summaries, [&](const Summary& one) { return within(one, slo); });
 }
 
 std::optional<Load> between(const Load& inside, const Load& outside) {
@@ -153,14 +129,14 @@ Result<> Sweep::run() {
 Result<std::vector<std::int32_t>> parse_concurrency(std::string_view text) {
   std::vector<std::int32_t> list;
   bool open = false;
-  for (const std::string_view part : split(text)) {
+  for (const std::string_view part : split_commas(text)) {
     if (part == "..." || part == "\u2026") {
       if (list.size() < 2 || open)
         return fail(ErrorCode::kInvalid, "--concurrency {}: ... goes between two numbers and the last one", text);
       open = true;
       continue;
     }
-    const auto value = number<std::int32_t>(part);
+    const auto value = parse_number<std::int32_t>(part);
     if (!value || *value < 1)
       return fail(ErrorCode::kInvalid, "--concurrency {}: \"{}\" is no number from 1 on", text, part);
     if (!list.empty() && *value <= list.back())
@@ -178,8 +154,9 @@ Result<std::vector<std::int32_t>> parse_concurrency(std::string_view text) {
 
 Result<std::vector<double>> parse_request_rates(std::string_view text) {
   std::vector<double> rates;
-  for (const std::string_view part : split(text)) {
-    const auto value = part == "inf" ? std::optional(std::numeric_limits<double>::infinity()) : number<double>(part);
+  for (const std::string_view part : split_commas(text)) {
+    const auto value =
+        part == "inf" ? std::optional(std::numeric_limits<double>::infinity()) : parse_number<double>(part);
     if (!value || !(*value > 0))
       return fail(ErrorCode::kInvalid, "--request-rate {}: \"{}\" is no number above 0, nor inf", text, part);
     rates.push_back(std::isinf(*value) ? 0 : *value);
@@ -189,7 +166,7 @@ Result<std::vector<double>> parse_request_rates(std::string_view text) {
 
 Result<std::vector<SloLimit>> parse_slo(std::string_view text) {
   std::vector<SloLimit> limits;
-  for (const std::string_view part : split(text)) {
+  for (const std::string_view part : split_commas(text)) {
     const auto wrong = [&] {
       return fail(ErrorCode::kInvalid,
                   "--slo {}: \"{}\" is not like ttft:p90=2000ms (ttft, tpot, itl, e2el, first_answer)", text, part);
@@ -204,8 +181,8 @@ Result<std::vector<SloLimit>> parse_slo(std::string_view text) {
       value.remove_suffix(1);
       unit = 1000;
     }
-    const auto percentile = number<double>(part.substr(colon + 2, equal - colon - 2));
-    const auto limit = number<double>(value);
+    const auto percentile = parse_number<double>(part.substr(colon + 2, equal - colon - 2));
+    const auto limit = parse_number<double>(value);
     if (!is_known(part.substr(0, colon)) || !percentile || *percentile <= 0 || *percentile > 100 || !limit ||
         !(*limit > 0))
       return wrong();
@@ -220,7 +197,7 @@ Result<std::vector<SloLimit>> parse_goodput(std::span<const std::string> words) 
   for (const std::string_view word : words) {
     const std::size_t colon = word.find(':');
     const std::string_view metric = word.substr(0, colon);
-    const auto limit = colon == std::string_view::npos ? std::nullopt : number<double>(word.substr(colon + 1));
+    const auto limit = colon == std::string_view::npos ? std::nullopt : parse_number<double>(word.substr(colon + 1));
     if (!is_known(metric) || !limit || *limit < 0)
       return fail(ErrorCode::kInvalid, "--goodput \"{}\": expected ttft, tpot, itl or e2el, then : and milliseconds",
                   word);

@@ -73,7 +73,7 @@ std::string rates_text(const Summary& one) {
   std::string text =
       fmt::format("{} requests/s, {} output tokens/s, {} tokens/s in all", number_text(one.request_throughput),
                   number_text(one.output_throughput), number_text(one.total_token_throughput));
-  if (one.request_goodput > 0) text += fmt::format(", goodput {} requests/s", number_text(one.request_goodput));
+  if (one.request_goodput) text += fmt::format(", goodput {} requests/s", number_text(*one.request_goodput));
   text += fmt::format("\n{} tokens in, {} out", one.input_tokens, one.output_tokens);
   if (one.cached_tokens > 0) text += fmt::format(", {} of the prompts from a cache", one.cached_tokens);
   return text + "\n";

@@ -1,9 +1,11 @@
 // What a benchmark sends: conversations of one or more turns, made before the clock starts.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace octet::bench {
@@ -18,9 +20,21 @@ struct Turn {
 struct Conversation {
   std::string system;  // a system message, or what the prompt begins with; empty: none
   std::vector<Turn> turns;
-  std::optional<std::int64_t>
-      planned_ns;  // when to begin, from the start of the run (timed traces); otherwise the run decides
+  // When to begin, from the start of the run (timed traces); otherwise the run decides.
+  std::optional<std::int64_t> planned_ns;
 };
+
+// input: tokens of the whole prompt; output: most tokens to ask for, at least 1.
+inline Turn make_turn(std::string text, std::int64_t input, std::int64_t output) {
+  return {.text = std::move(text),
+          .output_tokens = static_cast<std::int32_t>(std::max<std::int64_t>(output, 1)),
+          .input_tokens = static_cast<std::int32_t>(input)};
+}
+inline Conversation one_turn(std::string text, std::int64_t input, std::int64_t output) {
+  Conversation one;
+  one.turns.push_back(make_turn(std::move(text), input, output));
+  return one;
+}
 
 struct Workload {
   std::string name;

@@ -164,15 +164,14 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 // Asks for lines of memory twice: into the second cache early, and into the first, whose lines on their way are few,
 // when they can come quickly.
 struct Ahead {
-  const std::byte* near;
-  const std::byte* far;
+  std::uintptr_t near, far;
 
   OCTET_PANEL_INLINE Ahead(const PanelReads& reads, const Record& record)
       : near(reads.near.after(record.codes - reads.panel)), far(reads.far.after(record.codes - reads.panel)) {}
 
   OCTET_PANEL_INLINE void ask(int offset) const {
-    __builtin_prefetch(far + offset, 0, 2);
-    __builtin_prefetch(near + offset);
+    __builtin_prefetch(reinterpret_cast<const void*>(far + static_cast<std::uintptr_t>(offset)), 0, 2);
+    __builtin_prefetch(reinterpret_cast<const void*>(near + static_cast<std::uintptr_t>(offset)));
   }
 };
 

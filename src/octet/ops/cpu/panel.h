@@ -190,14 +190,16 @@ struct FloatPanels {
   const FloatRun* runs = nullptr;  // and `ahead` more, only to be asked for; any address
 };
 
-// Memory in the order in which it is read: `left` bytes at `at`, then those at `then`.
+// Memory in the order in which it is read: `left` bytes at `at`, then those at `then`. Addresses are numbers on the
+// way, since they are only asked for and may lie outside of anything.
 struct ReadOrder {
   const std::byte* at = nullptr;
   std::int64_t left = 0;
   const std::byte* then = nullptr;
 
-  OCTET_PANEL_INLINE const std::byte* after(std::int64_t bytes) const {
-    return bytes < left ? at + bytes : then + (bytes - left);
+  OCTET_PANEL_INLINE std::uintptr_t after(std::int64_t bytes) const {
+    const std::byte* from = bytes < left ? at : then;
+    return reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(bytes < left ? bytes : bytes - left);
   }
 };
 

@@ -73,7 +73,7 @@ void part_panels(const float* joined, std::int64_t rows, std::int64_t count, flo
 
 ReadOrder later(const ReadOrder& order, std::int64_t bytes) {
   if (bytes < order.left) return {.at = order.at + bytes, .left = order.left - bytes, .then = order.then};
-  return {.at = nullptr, .left = 0, .then = order.after(bytes)};
+  return {.at = nullptr, .left = 0, .then = reinterpret_cast<const std::byte*>(order.after(bytes))};
 }
 
 }  // namespace
