@@ -20,7 +20,8 @@ help:
 	  '  make test                build and run every test of the Release build; compile the kernels for arm64' '' \
 	  '  make build               the program (build/octet), the tests and the benchmarks' \
 	  '  make install             the program into PREFIX ($(PREFIX))' \
-	  '  make bench               run the benchmarks; BENCH=scheduler for those whose name holds it' \
+	  '  make bench               run the benchmarks, the last one a page about the default model (build/benchmarks/report.html);' \
+	  '                           BENCH=scheduler, or BENCH=report_page, for those whose name holds it' \
 	  '  make sanitize            tests under ASan, UBSan and TSan, fuzz targets' \
 	  '  make nightly             GCC, arm64 in an emulator, full TSan, long fuzzing, benchmarks' \
 	  '  make format              format the sources' \
@@ -57,7 +58,8 @@ nightly:
 
 bench: setup
 	@tools/build.sh release
-	@for program in build/benchmarks/*'$(BENCH)'*_bench; do echo "== $$program"; "$$program"; done
+	@shopt -s nullglob; for program in build/benchmarks/*'$(BENCH)'*_bench; do echo "== $$program"; "$$program"; done
+	@case report_page in *'$(BENCH)'*) echo "== report_page"; benchmarks/report_page.py build ;; esac
 
 format: setup
 	@tools/check_format.sh --fix

@@ -71,6 +71,26 @@ function(octet_chat_page)
   target_sources(octet_server PRIVATE ${PROJECT_BINARY_DIR}/generated/chat_page_text.cc)
 endfunction()
 
+# The page of a benchmark's report: its style, and its script behind Chart.js of the distribution (libjs-chart.js), with
+# the licence that asks to stand in every copy.
+function(octet_report_page)
+  set(folder ${PROJECT_SOURCE_DIR}/src/octet/bench/page)
+  find_file(OCTET_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED
+    DOC "Chart.js 3.9, minified: package libjs-chart.js")
+  find_file(OCTET_CHART_LICENCE copyright PATHS /usr/share/doc/libjs-chart.js NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED
+    DOC "Licence of Chart.js")
+  set(parts ${folder}/style.css ${folder}/report.js ${folder}/text.cc.in ${OCTET_CHART_JS} ${OCTET_CHART_LICENCE})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${parts})
+  file(READ ${folder}/style.css OCTET_STYLE)
+  file(READ ${folder}/report.js report)
+  file(READ ${OCTET_CHART_JS} chart)
+  file(READ ${OCTET_CHART_LICENCE} licence)
+  string(REPLACE "*/" "* /" licence "${licence}")
+  set(OCTET_SCRIPT "/*!\n${licence}*/\n${chart}\n${report}")
+  configure_file(${folder}/text.cc.in ${PROJECT_BINARY_DIR}/generated/report_page_text.cc @ONLY)
+  target_sources(octet_bench PRIVATE ${PROJECT_BINARY_DIR}/generated/report_page_text.cc)
+endfunction()
+
 # Links every room into a target: objects of object libraries do not travel through other libraries.
 function(octet_link_rooms target)
   get_property(rooms GLOBAL PROPERTY OCTET_ROOMS)
@@ -120,8 +140,11 @@ function(octet_tests)
     add_test(NAME ${name} COMMAND octet_${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
   # tools/setup.sh test makes the environment with the clients.
-  add_test(NAME page COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/chat_page_test.py $<TARGET_FILE:octet>
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  foreach(page chat report)
+    add_test(NAME ${page}_page
+      COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/e2e/${page}_page_test.py $<TARGET_FILE:octet>
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endforeach()
   add_test(NAME benchmarks COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python3 tests/benchmarks/peers_test.py
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   foreach(client openai anthropic langchain)

@@ -10,7 +10,7 @@ packages=(
   clang-19 lld-19 clang-format-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev cmake ninja-build ccache pkg-config
   libboost1.81-dev nlohmann-json3-dev libonig-dev libutf8proc-dev libcli11-dev libspdlog-dev libfmt-dev libxxhash-dev
   libssl-dev libcurl4-openssl-dev libedit-dev libhwy-dev libyaml-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
-  prometheus-cpp-dev python3 python3-venv ca-certificates
+  prometheus-cpp-dev libjs-chart.js python3 python3-venv ca-certificates
 )
 goal=${1:-build}
 [ "$goal" = build ] || packages+=(chromium curl libstdc++-12-dev-arm64-cross)

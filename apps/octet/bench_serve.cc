@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <set>
+#include <span>
 
 #include "apps/octet/bench_commands.h"
 #include "apps/octet/bench_progress.h"
@@ -14,13 +15,16 @@
 #include "apps/octet/bench_server.h"
 #include "apps/octet/line_io.h"
 #include "apps/octet/pull_signals.h"
+#include "apps/octet/shown_command.h"
 #include "apps/octet/workload_flags.h"
 #include "octet/bench/arrivals.h"
+#include "octet/bench/html_report.h"
 #include "octet/bench/load_run.h"
 #include "octet/bench/report_file.h"
 #include "octet/bench/result_file.h"
 #include "octet/bench/sweep.h"
 #include "octet/bench/terminal_report.h"
+#include "octet/bench/whole_file.h"
 
 namespace {
 
@@ -188,7 +192,8 @@ class BenchServe {
     if (!plan_.workload.note.empty()) report_.notes.push_back(plan_.workload.note);
     for (const Server& server : servers_) {
       const bool named = flags.label && servers_.size() == 1;
-      report_.targets.push_back({.name = named ? *flags.label : server.url, .url = server.url, .model = server.model});
+      const std::string url = shown_url(server.url);
+      report_.targets.push_back({.name = named ? *flags.label : url, .url = url, .model = server.model});
     }
     report_.settings = {{"backend", flags.backend},
                         {"prompts", fmt::format("{}", plan_.workload.requests())},
@@ -286,7 +291,7 @@ Result<bench::Run> BenchServe::measure(std::size_t target, const Load& load, std
   options.keep_text = flags_.save_detailed;
   options.stopped = [] { return octet::hub::stop_signal != 0; };
   OCTET_TRY_VOID(warm_up(*transport, options.body));
-  BenchProgress progress(fmt::format("{}{}", servers_.size() > 1 ? server.url + ", " : "",
+  BenchProgress progress(fmt::format("{}{}", servers_.size() > 1 ? shown_url(server.url) + ", " : "",
                                      load.request_rate > 0  ? fmt::format("{:g} requests/s", load.request_rate)
                                      : load.concurrency > 0 ? fmt::format("{} at once", load.concurrency)
                                                             : std::string("all at once")),
@@ -318,6 +323,7 @@ Result<> BenchServe::write() const {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   OCTET_TRY_VOID(print_output(bench::terminal_report(report_, kDefaultWidth, terminal)));
   if (flags_.json) OCTET_TRY_VOID(within_flag("--json", bench::write_report(*flags_.json, report_)));
+  if (flags_.html) OCTET_TRY_VOID(within_flag("--html", bench::write_whole(*flags_.html, html_report(report_))));
   return {};
 }
 
@@ -352,21 +358,6 @@ int fail_with(const octet::Error& error, int status = 1) {
   return octet::hub::stop_signal != 0 ? 128 + octet::hub::stop_signal : status;
 }
 
-// For reports, which are passed on: without what headers hold, which may be a key.
-std::string command_line(int argc, char** argv) {
-  std::string line = "octet bench serve";
-  bool header = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word.starts_with("--")) header = word.starts_with("--header");
-    const std::size_t name = word.starts_with("--header=") ? std::string_view("--header=").size() : 0;
-    const std::size_t value = word.find_first_of("=:", name);
-    const bool hides = header && value != std::string_view::npos && (name > 0 || !word.starts_with("--"));
-    line += fmt::format(" {}", hides ? fmt::format("{}...", word.substr(0, value + 1)) : std::string(word));
-  }
-  return line;
-}
-
 constexpr const char* kEpilog =
     R"text(Times count from sending, and under a rate from when a request was to be sent. TTFT ends with the first token of
 any kind, reasoning included. Tokens are those of the server's usage. Ctrl-C ends a run and reports what there is.
@@ -375,7 +366,7 @@ examples
   octet bench serve --num-prompts 100 --max-concurrency 8
   octet bench serve --concurrency 1,2,4,...,64 --slo ttft:p90=2000ms,tpot:p90=50ms --bisect
   octet bench serve --base-url http://a:8000 --base-url http://b:8000 --request-rate 2 --repeats 3
-  octet bench serve --preset agent-chain --backend openai-chat --json run.json
+  octet bench serve --preset agent-chain --backend openai-chat --json run.json --html run.html
 )text";
 
 }  // namespace
@@ -396,7 +387,9 @@ int bench_serve_command(int argc, char** argv) {
   if (!plan) return fail_with(plan.error(), 2);
   auto servers = find_servers(flags, plan->workload);
   if (!servers) return fail_with(servers.error());
-  BenchServe bench(flags, *std::move(plan), *std::move(servers), tokenizer->get(), command_line(argc, argv));
+  const std::span words(argv + 1, static_cast<std::size_t>(argc - 1));
+  BenchServe bench(flags, *std::move(plan), *std::move(servers), tokenizer->get(),
+                   shown_command("octet bench serve", words));
   if (const auto done = bench.run(); !done) return fail_with(done.error());
   return bench.exit_status();
 }

@@ -41,7 +41,7 @@ struct BenchServeFlags {
 
   // What is written.
   bool save_result = false, save_detailed = false, append_result = false;
-  std::optional<std::string> result_dir, result_filename, label, percentile_metrics, json;
+  std::optional<std::string> result_dir, result_filename, label, percentile_metrics, json, html;
   std::string metric_percentiles = "99";
   std::vector<std::string> metadata;
 };

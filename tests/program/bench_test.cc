@@ -153,6 +153,10 @@ TEST(BenchCompare, ShowsRatiosAndNamesBadFiles) {
   };
   EXPECT_EQ(compare({a, b}).exit_code, 0);
   EXPECT_TRUE(has(compare({a, b}).output, "first / other"));
+  const std::string page = (folder.path() / "page.html").string();
+  EXPECT_EQ(compare({a, b, "--html", page}).exit_code, 0);
+  EXPECT_TRUE(has(read_file(page, 1 << 24).value_or(""), "first / other"));
+  EXPECT_EQ(compare({a, b, "--html"}).exit_code, 2);
   EXPECT_EQ(compare({a, "/no/such.json"}).exit_code, 1);
   EXPECT_TRUE(has(compare({a, "/no/such.json"}).output, "/no/such.json"));
   EXPECT_EQ(compare({a}).exit_code, 2);
@@ -181,8 +185,11 @@ TEST(BenchServe, FilesHoldNoKeysAndLoseNoRun) {
   TestServer server(octet::testing::tiny_server());
   const octet::testing::TempFolder folder;
   const std::string json = (folder.path() / "all.json").string();
+  const std::string page = (folder.path() / "page.html").string();
+  std::string with_login = url_of(server);
+  with_login.insert(with_login.find("//") + 2, "me:secret3@");
   const ChildOutcome done = run_bench({"--base-url",
-                                       url_of(server),
+                                       with_login,
                                        "--num-prompts",
                                        "2",
                                        "--concurrency",
@@ -196,8 +203,12 @@ TEST(BenchServe, FilesHoldNoKeysAndLoseNoRun) {
                                        "--header",
                                        "X-One=secret1",
                                        "Authorization=Bearer secret2",
+                                       "--metadata",
+                                       "note=it's here",
                                        "--json",
                                        json,
+                                       "--html",
+                                       page,
                                        "--save-result",
                                        "--result-dir",
                                        folder.path().string(),
@@ -206,7 +217,9 @@ TEST(BenchServe, FilesHoldNoKeysAndLoseNoRun) {
   EXPECT_EQ(done.exit_code, 0) << done.output;
   const std::string whole = *read_file(json, 1 << 20), flat = *read_file(folder.path() / "flat.json", 1 << 20);
   EXPECT_FALSE(has(whole, "secret"));
-  EXPECT_TRUE(has(whole, "--header X-One=... Authorization=... --json"));
+  EXPECT_FALSE(has(*read_file(page, 1 << 24), "secret"));
+  EXPECT_TRUE(has(whole, R"(--header X-One=... Authorization=... --metadata 'note=it'\\''s here' --json)"));
+  EXPECT_TRUE(has(whole, "--base-url http://...@127.0.0.1:"));
   EXPECT_EQ(std::ranges::count(flat, '\n') + (flat.ends_with('\n') ? 0 : 1), 4);  // a line for each run
 }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "octet/bench/table.h"
-
 namespace octet::bench {
 namespace {
 
@@ -34,7 +32,25 @@ std::string ratio_text(const Ratio& one) {
   return fmt::format("{:.2f} ({:.2f} to {:.2f})", one.ratio.median, one.ratio.least, one.ratio.most);
 }
 
-Table table_of(const std::vector<LoadComparison>& loads) {
+}  // namespace
+
+std::vector<LoadComparison> compare(const TargetFigures& first, const TargetFigures& other) {
+  std::vector<LoadComparison> out;
+  for (const PointFigures& point : first.points) {
+    const auto same = std::ranges::find_if(other.points, [&](const PointFigures& one) {
+      return one.concurrency == point.concurrency && one.request_rate == point.request_rate;
+    });
+    if (same == other.points.end()) continue;
+    LoadComparison load{.concurrency = point.concurrency, .request_rate = point.request_rate, .ratios = {}};
+    for (const Metric& metric : metrics()) {
+      if (auto ratio = ratio_of(metric, point, *same)) load.ratios.push_back(*std::move(ratio));
+    }
+    out.push_back(std::move(load));
+  }
+  return out;
+}
+
+Table comparison_table(const std::vector<LoadComparison>& loads) {
   Table table;
   table.columns = {{"", "load"}, {"", "figure", true}, {"", "first"}, {"", "other"}, {"", "first / other"}};
   for (const LoadComparison& load : loads) {
@@ -55,31 +71,13 @@ Table table_of(const std::vector<LoadComparison>& loads) {
   return table;
 }
 
-}  // namespace
-
-std::vector<LoadComparison> compare(const TargetFigures& first, const TargetFigures& other) {
-  std::vector<LoadComparison> out;
-  for (const PointFigures& point : first.points) {
-    const auto same = std::ranges::find_if(other.points, [&](const PointFigures& one) {
-      return one.concurrency == point.concurrency && one.request_rate == point.request_rate;
-    });
-    if (same == other.points.end()) continue;
-    LoadComparison load{.concurrency = point.concurrency, .request_rate = point.request_rate, .ratios = {}};
-    for (const Metric& metric : metrics()) {
-      if (auto ratio = ratio_of(metric, point, *same)) load.ratios.push_back(*std::move(ratio));
-    }
-    out.push_back(std::move(load));
-  }
-  return out;
-}
-
 std::string comparison_text(const ReportFigures& figures, int width, bool colour) {
   std::string text;
   for (std::size_t i = 1; i < figures.targets.size(); ++i) {
     const TargetFigures &first = figures.targets.front(), &other = figures.targets[i];
     const auto loads = compare(first, other);
     text += fmt::format("\nfirst: {}\nother: {}\n", terminal_text(first.name), terminal_text(other.name));
-    text += loads.empty() ? "no load that both have\n" : table_text(table_of(loads), width, colour);
+    text += loads.empty() ? "no load that both have\n" : table_text(comparison_table(loads), width, colour);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octet/bench/figures.h"
+#include "octet/bench/table.h"
 
 namespace octet::bench {
 
@@ -24,6 +25,8 @@ struct LoadComparison {
 // The loads that both have. Empty: none.
 std::vector<LoadComparison> compare(const TargetFigures& first, const TargetFigures& other);
 
+// A row for each figure of each load: the rates, and the middle and the tail of the times.
+Table comparison_table(const std::vector<LoadComparison>& loads);
 // Text for a terminal: a table for each target after the first. width and colour as in terminal_report().
 std::string comparison_text(const ReportFigures& figures, int width = 100, bool colour = false);
 
