@@ -54,9 +54,14 @@ Result<octet::Json> object_of(std::string_view flag, const std::optional<std::st
   return json;
 }
 
-// Datasets whose answers have the length that was asked for, as in vllm bench serve.
+// Workloads whose answers have the length that was asked for: as in vllm bench serve, and presets, whose point it is.
 bool keeps_length(const BenchServeFlags& flags) {
-  return !flags.preset && (flags.workload.dataset == "random" || flags.workload.dataset == "timed_trace");
+  return flags.preset || flags.workload.dataset == "random" || flags.workload.dataset == "timed_trace";
+}
+
+// As vllm bench serve: a server's completions API puts nothing around a prompt.
+bool puts_in_template(const BenchServeFlags& flags) {
+  return flags.workload.dataset == "custom" && !flags.preset && !flags.skip_chat_template && !is_chat(flags);
 }
 
 Result<bench::BodyOptions> body_options(const BenchServeFlags& flags) {
@@ -381,15 +386,20 @@ int bench_serve_command(int argc, char** argv) {
     if (const auto checked = check_beside_preset(table, flags.workload); !checked) return fail_with(checked.error(), 2);
   }
   const octet::hub::SignalGuard signals;
-  const auto tokenizer = bench_tokenizer(flags);
-  if (!tokenizer) return fail_with(tokenizer.error());
-  auto plan = plan_of(flags, tokenizer->get());
+  const auto text = bench_text(flags, puts_in_template(flags));
+  if (!text) return fail_with(text.error());
+  if (text->templates)
+    flags.workload.custom_prompt = [&](std::string prompt) {
+      return prompt_in_template(*text->templates, std::move(prompt));
+    };
+  const octet::text::Tokenizer* const tokenizer = text->tokenizer.get();
+  auto plan = plan_of(flags, tokenizer);
   if (!plan) return fail_with(plan.error(), 2);
+  if (text->templates) plan->workload.add_note("the prompts stand in the chat template of the tokenizer");
   auto servers = find_servers(flags, plan->workload);
   if (!servers) return fail_with(servers.error());
   const std::span words(argv + 1, static_cast<std::size_t>(argc - 1));
-  BenchServe bench(flags, *std::move(plan), *std::move(servers), tokenizer->get(),
-                   shown_command("octet bench serve", words));
+  BenchServe bench(flags, *std::move(plan), *std::move(servers), tokenizer, shown_command("octet bench serve", words));
   if (const auto done = bench.run(); !done) return fail_with(done.error());
   return bench.exit_status();
 }

@@ -92,7 +92,8 @@ std::vector<Flag> request_flags(BenchServeFlags& f) {
       {.names = "--ignore-eos",
        .group = group,
        .target = &f.ignore_eos,
-       .help = "ask for answers of full length, which a server must know; random and timed_trace do so by themselves"},
+       .help = "ask for answers of full length, which a server must know; random, timed_trace and presets do so "
+               "by themselves"},
       {.names = "--logprobs",
        .group = group,
        .target = &f.logprobs,
@@ -100,6 +101,10 @@ std::vector<Flag> request_flags(BenchServeFlags& f) {
        .fallback = "none",
        .min = 0,
        .max = 1000},
+      {.names = "--skip-chat-template",
+       .group = group,
+       .target = &f.skip_chat_template,
+       .help = "send prompts of --dataset-name custom as they are, and not within the chat template of --tokenizer"},
       {.names = "--chat-template-kwargs",
        .group = group,
        .target = &f.chat_template_kwargs,
@@ -305,7 +310,6 @@ using octet::vllm_flags::later;
 constexpr Flag kOthers[] = {
     accepted("--trust-remote-code", kSwitch, "no code is run from a checkpoint"),
     accepted("--tokenizer-mode", kValue, "the tokenizer is told from its files"),
-    accepted("--skip-chat-template", kSwitch, "prompts go out as they are"),
     accepted("--request-id-prefix", kValue, "requests are told apart by their connection"),
     later("--skip-tokenizer-init", kSwitch, "prompts of token ids"),
     later("--enable-multimodal-chat", kSwitch, "images and sound"),

@@ -23,7 +23,7 @@ struct BenchServeFlags {
   octet::bench::WorkloadOptions workload;
   std::optional<std::string> preset;
   std::optional<std::int64_t> turns, users;
-  bool no_stream = false;
+  bool no_stream = false, skip_chat_template = false;
   std::optional<bool> ignore_eos;  // unset: by the dataset
   std::optional<std::int64_t> logprobs, top_k;
   std::optional<double> temperature, top_p, min_p, frequency_penalty, presence_penalty, repetition_penalty;

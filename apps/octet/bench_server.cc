@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "octet/base/json.h"
 #include "octet/bench/answer_reader.h"
 #include "octet/bench/datasets.h"
+#include "octet/text/chat_templates.h"
 
 using octet::ErrorCode;
 using octet::fail;
@@ -98,7 +100,8 @@ Result<Server> find_server(const BenchServeFlags& flags, const std::string& url,
   const auto models = octet::parse_json(reply.body);
   if (const Json* entry = reply.status == 200 && models ? entry_of(*models, server.model) : nullptr) {
     server.model = (*entry)["id"].get<std::string>();
-    if (entry->contains("max_model_len") && (*entry)["max_model_len"].is_number_integer())
+    const bool made = !flags.workload.path;
+    if (made && entry->contains("max_model_len") && (*entry)["max_model_len"].is_number_integer())
       OCTET_TRY_VOID(octet::bench::check_context(workload, (*entry)["max_model_len"].get<std::int64_t>()));
   } else if (server.model.empty()) {
     return fail(ErrorCode::kNotFound, "{} lists no model: give its name by --model", server.url);
@@ -106,6 +109,18 @@ Result<Server> find_server(const BenchServeFlags& flags, const std::string& url,
   const char* path = is_chat(flags) ? "/v1/chat/completions" : "/v1/completions";
   server.http.url = server.url + flags.endpoint.value_or(path);
   return server;
+}
+
+// Where the tokenizer is; none: nothing names one.
+Result<std::optional<std::filesystem::path>> text_path(const BenchServeFlags& flags) {
+  if (flags.tokenizer) {
+    OCTET_TRY(const auto path, resolve_tokenizer_name(*flags.tokenizer, {}));
+    return path.value_or(*flags.tokenizer);
+  }
+  std::error_code ignored;
+  if (!flags.model) return std::nullopt;
+  if (std::filesystem::exists(*flags.model, ignored)) return *flags.model;
+  return cached_model(*flags.model);
 }
 
 }  // namespace
@@ -125,16 +140,25 @@ Result<std::vector<Server>> find_servers(const BenchServeFlags& flags, const oct
   return servers;
 }
 
-Result<std::unique_ptr<octet::text::Tokenizer>> bench_tokenizer(const BenchServeFlags& flags) {
-  if (flags.tokenizer) {
-    OCTET_TRY(const auto path, resolve_tokenizer_name(*flags.tokenizer, {}));
-    return within_flag("--tokenizer", octet::text::Tokenizer::open(path.value_or(*flags.tokenizer)));
-  }
-  if (!flags.model) return nullptr;
-  std::error_code ignored;
-  const bool is_path = std::filesystem::exists(*flags.model, ignored);
-  const std::optional<std::filesystem::path> path =
-      is_path ? std::filesystem::path(*flags.model) : cached_model(*flags.model);
-  if (!path) return nullptr;
-  return within_flag("--model", octet::text::Tokenizer::open(*path));
+Result<BenchText> bench_text(const BenchServeFlags& flags, bool with_templates) {
+  const std::string_view flag = flags.tokenizer ? "--tokenizer" : "--model";
+  OCTET_TRY(const auto path, text_path(flags));
+  BenchText text;
+  if (!path) return text;
+  OCTET_TRY(text.tokenizer, within_flag(flag, octet::text::Tokenizer::open(*path)));
+  // A lone tokenizer.json has no templates, nor other files that they would be in.
+  if (!with_templates || !(std::filesystem::is_directory(*path) || path->extension() == ".gguf")) return text;
+  OCTET_TRY(auto files, within_flag(flag, read_model_texts(*path)));
+  if (files.chat_templates.empty()) return text;
+  OCTET_TRY(text.templates, within_flag(flag, parse_templates(std::move(files))));
+  return text;
+}
+
+Result<std::string> prompt_in_template(const ModelTemplates& templates, std::string prompt) {
+  OCTET_TRY(const octet::text::NamedTemplate* const chosen, templates.templates.choose(false));
+  octet::text::RenderInput input{.variables = templates.variables, .now = octet::text::local_time(std::time(nullptr))};
+  input.messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});
+  OCTET_TRY(octet::text::Rendered rendered,
+            chosen->render_adapted(std::move(input), octet::text::ContentFormat::kAuto));
+  return std::move(rendered.text);
 }

@@ -1,15 +1,13 @@
 // `octet render`: the text that a model sees of a chat.
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 
 #include "apps/octet/commands.h"
 #include "apps/octet/line_io.h"
+#include "apps/octet/model_templates.h"
 #include "apps/octet/template_flag.h"
 #include "octet/base/flags.h"
 #include "octet/base/json.h"
-#include "octet/formats/gguf.h"
-#include "octet/formats/text_files.h"
 #include "octet/text/chat_templates.h"
 
 namespace {
@@ -18,7 +16,6 @@ using octet::ErrorCode;
 using octet::fail;
 using octet::Json;
 using octet::Result;
-using octet::text::ChatTemplates;
 using octet::text::NamedTemplate;
 using octet::text::RenderInput;
 
@@ -83,40 +80,21 @@ examples
   octet render --model DIR --jsonl < requests.jsonl > prompts.jsonl
 )text";
 
-struct Source {
-  ChatTemplates templates;
-  Json variables = Json::object();
-};
-
-Result<octet::formats::TextFiles> text_files(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return octet::formats::read_text_files(path);
-  OCTET_TRY(const auto file, octet::formats::GgufFile::open(path));
-  return octet::formats::read_text_files(file);
-}
-
-Result<Source> load(const RenderFlags& f) {
-  Source source;
-  std::map<std::string, std::string> templates;
+Result<ModelTemplates> load(const RenderFlags& f) {
+  octet::formats::TextFiles files;
   if (f.model) {
-    auto files = text_files(*f.model);
-    if (!files) return within("--model", std::move(files).error());
-    for (const auto& [name, text] : files->special_tokens) source.variables[name] = text;
-    templates = std::move(files->chat_templates);
-    if (templates.empty() && !f.chat_template) {
-      return fail(ErrorCode::kNotFound, "--model {}: it has no chat template; --chat-template names one", *f.model);
-    }
+    auto read = read_model_texts(*f.model);
+    if (!read) return within("--model", std::move(read).error());
+    files = *std::move(read);
   }
   if (f.chat_template) {
     OCTET_TRY(std::string text, chat_template_source(*f.chat_template));
-    templates = {{"default", std::move(text)}};
+    files.chat_templates = {{"default", std::move(text)}};
+  } else if (files.chat_templates.empty()) {
+    return fail(ErrorCode::kNotFound, "--model {}: it has no chat template; --chat-template names one",
+                f.model.value_or(""));
   }
-  for (auto& [name, text] : templates) {
-    auto made = NamedTemplate::parse(name, std::move(text), source.variables);
-    if (!made && templates.size() > 1) return within("chat template " + name, std::move(made).error());
-    if (!made) return std::unexpected(std::move(made).error());
-    source.templates.add(*std::move(made));
-  }
-  return source;
+  return parse_templates(std::move(files));
 }
 
 Result<bool> flag_of(const Json& request, const char* name, bool otherwise) {
@@ -156,7 +134,7 @@ Result<RenderInput> read_request(std::string_view text, const Json& variables) {
 
 class Renderer {
  public:
-  Renderer(const RenderFlags& flags, const Source& source, std::optional<std::int64_t> now)
+  Renderer(const RenderFlags& flags, const ModelTemplates& source, std::optional<std::int64_t> now)
       : flags_(flags), source_(source), now_(now) {}
 
   Result<std::string> render(std::string_view request) const {
@@ -179,7 +157,7 @@ class Renderer {
   }
 
   const RenderFlags& flags_;
-  const Source& source_;
+  const ModelTemplates& source_;
   std::optional<std::int64_t> now_;
 };
 

@@ -73,6 +73,50 @@ TEST(BenchWorkload, ATraceIsSentAtItsTimesOrByARate) {
   EXPECT_EQ(records_of(server, folder, by_rate).size(), 2U);
 }
 
+// The server's tokens are bytes, behind a BOS.
+TEST(BenchWorkload, CustomPromptsStandInTheChatTemplate) {
+  TestServer server(octet::testing::tiny_server());
+  const TempFolder folder;
+  const std::string path = (folder.path() / "prompts.jsonl").string();
+  std::ofstream(path) << R"({"prompt": "abc", "output_tokens": 2})" << '\n';
+  std::filesystem::copy_file(OCTET_TEST_DATA "/text/tiny-bpe/tokenizer.json", folder.path() / "tokenizer.json");
+  std::ofstream(folder.path() / "chat_template.jinja")
+      << "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}";
+  std::vector<std::string> arguments = {"--dataset-name", "custom", "--dataset-path", path,
+                                        "--num-prompts",  "1",      "--tokenizer",    folder.path().string()};
+  const auto tokens = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return records_of(server, folder, all)[0]["input_tokens"].get<int>();
+  };
+  const int bare = tokens({"--skip-chat-template"});
+  EXPECT_EQ(tokens({}), bare + static_cast<int>(std::string_view("<user>>").size()));
+  EXPECT_EQ(tokens({"--backend", "openai-chat"}), tokens({"--backend", "openai-chat", "--skip-chat-template"}));
+}
+
+TEST(BenchWorkload, LinesThatDoNotFitTheContextFailByThemselves) {
+  TestServer server(octet::testing::tiny_server());
+  const TempFolder folder;
+  const std::string path = (folder.path() / "prompts.jsonl").string();
+  std::ofstream(path) << R"({"prompt": "abc", "output_tokens": 2})" << '\n'
+                      << R"({"prompt": "abc", "output_tokens": 1000000})" << '\n';
+  const ChildOutcome done = run_bench({"--base-url", url_of(server), "--dataset-name", "custom", "--dataset-path", path,
+                                       "--custom-output-len", "-1", "--num-prompts", "2"});
+  EXPECT_EQ(done.exit_code, 0) << done.output;
+  EXPECT_NE(done.output.find("1 requests completed, 1 failed"), std::string::npos) << done.output;
+  EXPECT_NE(done.output.find("HTTP 400"), std::string::npos) << done.output;
+}
+
+TEST(BenchWorkload, PresetsOfAWantedLengthKeepIt) {
+  TestServer server(octet::testing::tiny_server());
+  const TempFolder folder;
+  const std::string ending = fmt::format(R"({{"logit_bias": {{"{}": 100}}}})", octet::testing::kByteEos);
+  const std::vector<std::string> agent = {"--preset",     "agent-chain", "--turns",      "2", "--users",       "1",
+                                          "--input-len",  "12",          "--output-len", "5", "--concurrency", "1",
+                                          "--extra-body", ending};
+  for (const Json& one : records_of(server, folder, agent)) EXPECT_EQ(one["output_tokens"], 5);
+}
+
 TEST(BenchWorkload, FlagsThatWouldGoUnheardAreNamed) {
   const struct {
     std::vector<std::string> arguments;

@@ -77,6 +77,9 @@ Result<Workload> read_custom(const WorkloadOptions& options, PromptText& text, s
   Workload workload{.name = "custom"};
   OCTET_TRY_VOID(for_lines(content, [&](const Json& object, std::size_t line) -> Result<> {
     OCTET_TRY(std::string prompt, text_at(object, "prompt", line));
+    if (options.custom_prompt) {
+      OCTET_TRY(prompt, options.custom_prompt(std::move(prompt)));
+    }
     std::int64_t output = options.output_len.value_or(options.custom_output_len);
     if (output < 0) {
       OCTET_TRY(output, length_at(object, "output_tokens", line));

@@ -1,6 +1,7 @@
 // Workloads by name: what `vllm bench` calls datasets, and the presets of two deployments.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ struct WorkloadOptions {
   std::string random_range_ratio = "0.0";  // or {"input": 0.3, "output": 0.5}
   std::optional<std::int64_t> sharegpt_output_len;
   std::int64_t custom_output_len = 256;  // -1: what each line says
+  // What a prompt of custom becomes before it is sent, as by a chat template; empty: nothing.
+  std::function<Result<std::string>(std::string prompt)> custom_prompt;
   std::int64_t prefix_len = 256, suffix_len = 256, num_prefixes = 10, prefix_output_len = 128;
   std::int64_t trace_chunk = 16;  // tokens that one hash stands for
   double trace_seconds = 1;       // of a unit of time stamps
