@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "benchmarks/default_model.h"
+#include "benchmarks/timed_backend.h"
 #include "octet/base/flags.h"
 #include "octet/base/json.h"
 #include "octet/base/log.h"
@@ -130,7 +131,7 @@ struct Settings {
               quantization;
   std::int64_t threads = 0, repeats = 1, kv_blocks = 1024;
   std::optional<std::int64_t> step_rows;
-  bool json = false;
+  bool json = false, ops = false;
 };
 
 Result<std::vector<Workload>> parse_workloads(const std::string& rows) {
@@ -156,12 +157,20 @@ Result<> measure(const Settings& settings) {
   options.threads = static_cast<int>(settings.threads);
   options.kv_blocks = settings.kv_blocks;
   if (settings.step_rows) options.max_num_batched_tokens = static_cast<std::int32_t>(*settings.step_rows);
+  OpTimes times;
+  if (settings.ops) {
+    options.wrap_backend = [&](std::unique_ptr<ops::Backend> inner) {
+      return std::make_unique<TimedBackend>(std::move(inner), times);
+    };
+  }
   OCTET_TRY(const std::unique_ptr<engine::Replica> replica, engine::load_replica(options));
   Measurement measurement(*replica);
   OCTET_TRY_VOID(measurement.run({.name = "warm-up", .tokens = 8}));
+  const std::int64_t step_rows = replica->engine->config().scheduler.max_step_rows;
   Json told = Json::array();
   for (const Workload& row : rows) {
     std::vector<double> rates;
+    times.clear();
     for (int i = 0; i < settings.repeats; ++i) {
       OCTET_TRY(const double rate, measurement.run(row));
       rates.push_back(rate);
@@ -171,8 +180,8 @@ Result<> measure(const Settings& settings) {
     told.push_back({{"row", row.name}, {"tokens_per_second", median}, {"rates", rates}});
     if (settings.json) continue;
     fmt::print("{:<24}{:9.1f} tokens/s ({:.1f} to {:.1f})\n", row.name, median, rates.front(), rates.back());
+    if (settings.ops) fmt::print("{}", times.text(row.prefill ? std::min<std::int64_t>(row.prompt, step_rows) : row.streams));
   }
-  const std::int64_t step_rows = replica->engine->config().scheduler.max_step_rows;
   if (settings.json) {
     fmt::print("{}\n", dump_json({{"model", options.model.string()},
                                   {"backend", replica->backend},
@@ -223,6 +232,10 @@ int run(int argc, char** argv) {
        .help = "size of the KV pool, in blocks of 16 tokens",
        .min = 1,
        .max = 1 << 24},
+      {.names = "--ops",
+       .group = group,
+       .target = &settings.ops,
+       .help = "show where the time goes: each op with its calls, and how fast it went through its weights"},
       {.names = "--json", .group = group, .target = &settings.json, .help = "one JSON object in place of lines"},
   };
   FlagTable table("model_bench", "tokens per second of the engine alone", flags);

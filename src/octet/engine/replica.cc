@@ -170,6 +170,7 @@ Result<> Loader::open() {
 Result<> Loader::plan() {
   parts_.backend = ops::make_cpu_backend(threads_);
   if (parts_.backend == nullptr) return fail(ErrorCode::kUnsupported, "no CPU back end runs on this machine");
+  if (options_.wrap_backend) parts_.backend = options_.wrap_backend(std::move(parts_.backend));
   parts_.stream = parts_.backend->create_stream();
   parts_.group = comm::make_solo_group();
   replica_->backend = fmt::format("{}, {} thread{}", parts_.backend->name(), threads_, threads_ == 1 ? "" : "s");

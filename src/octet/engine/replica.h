@@ -12,6 +12,7 @@
 #include "octet/engine/engine.h"
 #include "octet/formats/checkpoint.h"
 #include "octet/formats/model_config.h"
+#include "octet/ops/backend.h"
 #include "octet/text/chat_templates.h"
 #include "octet/text/tokenizer.h"
 
@@ -47,6 +48,7 @@ struct ReplicaOptions {
   std::uint64_t seed = 0;
   HistogramBuckets histogram_buckets;
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;  // bytes while loading
+  std::function<std::unique_ptr<ops::Backend>(std::unique_ptr<ops::Backend>)> wrap_backend;     // for measurements
 };
 
 struct Replica {
