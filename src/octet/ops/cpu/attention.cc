@@ -10,11 +10,12 @@
 namespace octet::ops::cpu {
 namespace {
 
-constexpr std::int64_t kSplit = 256;       // positions after which sums start afresh; part of the arithmetic
-constexpr std::int64_t kTileQueries = 24;  // queries (rows times heads of a group) that share a read of the cache
-constexpr std::int64_t kValueChunk = 32;   // positions whose values are put into panels at once
-// Memory is asked for by so many pairs of key panels, and runs of values, ahead.
-constexpr int kKeysAhead = 2, kValuesAhead = 4;
+constexpr std::int64_t kSplit = 256;         // positions after which sums start afresh; part of the arithmetic
+constexpr std::int64_t kTileQueries = 24;    // queries (rows times heads of a group) that share a read of the cache
+constexpr std::int64_t kValueChunk = 32;     // positions whose values are put into panels at once
+constexpr int kKeyPanels = FloatRun::kMost;  // that meet the queries at once: enough sums to hide the latency of one
+// Memory is asked for by so many runs of key panels, and of values, ahead.
+constexpr int kKeysAhead = 1, kValuesAhead = 4;
 constexpr std::int64_t kItemsPerThread = 4;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -181,32 +182,35 @@ const std::byte* Attention::key_panel(const std::int32_t* table, std::int64_t kv
          position % spec_.block_size * spec_.head_dim * paged_.key_size();
 }
 
-// Adds the products of all queries with keys [begin + from, end), two panels of them at a time. Lanes from `end` on
+// Adds the products of all queries with keys [begin + from, end), some panels of them at a time. Lanes from `end` on
 // hold anything; blocks past it are not touched.
 void Attention::add_scores(const std::int32_t* table, std::int64_t kv_head, std::int64_t begin, std::int64_t from,
                            std::int64_t end, std::int64_t queries, const Work& work) const {
   if (!paged_.key_panels()) return add_plain_scores(table, kv_head, begin, from, end, queries, work);
-  FloatRun runs[kSplit / (2 * kPanel) + kKeysAhead];
+  constexpr std::int64_t kRunKeys = kKeyPanels * kPanel;
+  FloatRun runs[kSplit / kRunKeys + 1 + kKeysAhead];
   FloatRun* last = runs;
-  for (std::int64_t position = begin + from; position < end; position += 2 * kPanel, ++last) {
-    last->at[0] = last->at[1] = key_panel(table, kv_head, position);
-    if (position + kPanel < end) last->at[1] = key_panel(table, kv_head, position + kPanel);
+  for (std::int64_t position = begin + from; position < end; position += kRunKeys, ++last) {
+    for (int i = 0; i < kKeyPanels; ++i) {
+      const std::int64_t of_panel = position + i * kPanel;
+      last->at[i] = of_panel < end ? key_panel(table, kv_head, of_panel) : last->at[0];
+    }
   }
   // The first values come next.
   for (int ahead = 0; ahead < kKeysAhead; ++ahead) {
-    for (int i = 0; i < 2; ++i) {
-      const std::int64_t position = begin + from + (2 * ahead + i) * spec_.block_size;
+    for (int i = 0; i < kKeyPanels; ++i) {
+      const std::int64_t position = begin + from + (kKeyPanels * ahead + i) * spec_.block_size;
       last[ahead].at[i] = paged_.values(paged_.block(table, position < end ? position : end - 1), kv_head);
     }
   }
   FloatPanels panels{.type = cache_.keys.dtype,
-                     .count = 2,
+                     .count = kKeyPanels,
                      .inputs = spec_.head_dim,
                      .run_inputs = spec_.head_dim,
                      .ahead = kKeysAhead,
                      .runs = runs};
-  for (std::int64_t i = from; begin + i < end; i += 2 * kPanel, ++panels.runs) {
-    if (begin + i + kPanel >= end) panels.count = 1;
+  for (std::int64_t i = from; begin + i < end; i += kRunKeys, ++panels.runs) {
+    panels.count = static_cast<int>(std::min<std::int64_t>(kKeyPanels, (end - begin - i + kPanel - 1) / kPanel));
     kernels_.multiply(panels, work.queries, spec_.head_dim, queries, work.scores + i, kSplit);
   }
 }

@@ -188,10 +188,8 @@ void ExpertPass::gate_up() {
   const auto job_of = [&](std::int64_t unit) -> const ExpertJob& {
     return plan_.jobs[static_cast<std::size_t>(unit / units)];
   };
-  // Small enough to even out the threads; where rows are few, large enough for long runs of memory.
-  const std::int64_t most = std::max<std::int64_t>(1, 32 * jobs / static_cast<std::int64_t>(plan_.pairs.size()));
-  const std::int64_t grain = std::clamp<std::int64_t>(jobs * units / (stream_.team().size() * 8), 1, most);
-  stream_.team().parallel_for(jobs * units, grain, [&](int member, std::int64_t begin, std::int64_t end) {
+  // A unit at a time evens out the threads; `next` goes past what a thread has taken, since it mostly goes on there.
+  stream_.team().parallel_for(jobs * units, 1, [&](int member, std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end;) {
       const ExpertJob& job = job_of(unit);
       const std::int64_t first = unit % units, last = std::min(units, first + end - unit);
@@ -201,7 +199,7 @@ void ExpertPass::gate_up() {
         const std::byte* next = nullptr;
         if (panel + at_once < stop) {
           next = gate_of(job).panel(panel + at_once);
-        } else if (unit < end) {
+        } else if (unit < jobs * units) {
           next = gate_of(job_of(unit)).panel(unit % units * kUnitPanels);
         }
         gate_up_tile(job, panel, std::min(at_once, stop - panel), next, members_.of(member));
@@ -264,7 +262,7 @@ void ExpertPass::keep_acts(const ExpertJob& job, std::int64_t panel, std::int64_
 void ExpertPass::down() {
   const std::int64_t panels = packed(layer_.weights_of.front().down).panels();
   const std::int64_t grain = std::clamp<std::int64_t>(panels / (stream_.team().size() * 2) / kUnitPanels * kUnitPanels,
-                                                      kUnitPanels, kTilePanels);
+                                                      kUnitPanels, kTilePanels / 2);
   stream_.team().parallel_for(panels, grain, [&](int member, std::int64_t begin, std::int64_t end) {
     down_panels(begin, end, members_.of(member));
   });

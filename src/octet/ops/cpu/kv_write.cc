@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "octet/base/check.h"
 #include "octet/ops/cpu/attention.h"
@@ -7,12 +8,12 @@
 namespace octet::ops::cpu {
 namespace {
 
-constexpr std::int64_t kChunk = 64;  // values narrowed at once
+constexpr std::int64_t kChunk = 64;  // values narrowed at once: whole groups of any places
 
-// Narrows one head's values and scatters them to slot(d) of its block. FP8 holds them divided by its scale.
-template <typename T, typename Slot>
-void scatter(const Kernels& kernels, DType type, const float* values, float scale, std::int64_t head_dim, T* block,
-             Slot slot) {
+// Narrows one head's values and puts them to their places. FP8 holds them divided by its scale.
+template <typename T>
+void scatter(const Kernels& kernels, DType type, const float* values, float scale, std::int64_t head_dim,
+             const ValuePlaces& places, T* to) {
   T narrow[kChunk];
   float divided[kChunk];
   for (std::int64_t d = 0; d < head_dim; d += kChunk) {
@@ -23,20 +24,34 @@ void scatter(const Kernels& kernels, DType type, const float* values, float scal
       from = divided;
     }
     kernels.narrow(type, from, count, reinterpret_cast<std::byte*>(narrow));
-    for (std::int64_t i = 0; i < count; ++i) block[slot(d + i)] = narrow[i];
+    for (std::int64_t i = 0; i < count; i += places.per, to += places.outer) {
+      if (places.per == 2) {
+        std::memcpy(to, narrow + i, 2 * sizeof(T));
+      } else {
+        for (std::int64_t j = 0; j < places.per; ++j) to[j * places.inner] = narrow[i + j];
+      }
+    }
   }
 }
 
-template <typename Slot>
 void write_head(const Kernels& kernels, DType type, const float* values, float scale, std::int64_t head_dim,
-                std::byte* block, Slot slot) {
+                const ValuePlaces& places, std::byte* to) {
   if (type == DType::kF32) {
-    scatter(kernels, type, values, scale, head_dim, reinterpret_cast<float*>(block), slot);
+    scatter(kernels, type, values, scale, head_dim, places, reinterpret_cast<float*>(to));
   } else if (type == DType::kF8E4M3) {
-    scatter(kernels, type, values, scale, head_dim, reinterpret_cast<std::uint8_t*>(block), slot);
+    scatter(kernels, type, values, scale, head_dim, places, reinterpret_cast<std::uint8_t*>(to));
   } else {
-    scatter(kernels, type, values, scale, head_dim, reinterpret_cast<std::uint16_t*>(block), slot);
+    scatter(kernels, type, values, scale, head_dim, places, reinterpret_cast<std::uint16_t*>(to));
   }
+}
+
+// Asks for the memory that a head's values go to: no cache knows it where each row has a sequence of its own.
+void ask_for(const ValuePlaces& places, std::int64_t head_dim, std::int64_t size, const std::byte* at) {
+  constexpr std::int64_t kLine = 64;
+  const std::int64_t group_bytes = places.outer * size;
+  const std::int64_t groups = (head_dim + places.per - 1) / places.per;
+  const std::int64_t step = std::max<std::int64_t>(1, kLine / group_bytes);
+  for (std::int64_t i = 0; i < groups; i += step) __builtin_prefetch(at + i * group_bytes, 1);
 }
 
 }  // namespace
@@ -56,21 +71,35 @@ void qk_norm_rope_write(CpuStream& stream, const Kernels& kernels, const QkvSpec
       kernels.rotate(values + head * head_dim, cos_sin, spec.rotary_dim, spec.rope_interleaved);
     }
   };
-  constexpr std::int64_t kRowsPerTask = 8;
+  const auto keys_of = [&](std::int64_t row, std::int64_t head) {
+    const std::int64_t position = paged.position(row);
+    return paged.keys(paged.block(paged.table(row), position), head) +
+           paged.key_slot(0, position % attention.block_size) * paged.key_size();
+  };
+  const auto values_of = [&](std::int64_t row, std::int64_t head) {
+    const std::int64_t position = paged.position(row);
+    return paged.values(paged.block(paged.table(row), position), head) +
+           paged.value_slot(position % attention.block_size, 0) * paged.value_size();
+  };
+  const ValuePlaces key_places = paged.key_places(), value_places = paged.value_places();
+  constexpr std::int64_t kRowsPerTask = 2;
   stream.team().parallel_for(qkv.dims[0], kRowsPerTask, [&](int, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      float* values = qkv.row<float>(row);
-      const std::int64_t position = paged.position(row);
-      const float* cos_sin = spec.rotary_dim > 0 ? spec.rope_cos_sin.row<const float>(position) : nullptr;
-      prepare(values, heads, spec.q_norm, cos_sin);
-      prepare(values + heads * head_dim, kv_heads, spec.k_norm, cos_sin);
-      const std::int32_t block = paged.block(paged.table(row), position);
-      const std::int64_t token = position % attention.block_size;
       for (std::int64_t head = 0; head < kv_heads; ++head) {
-        write_head(kernels, cache.keys.dtype, values + (heads + head) * head_dim, attention.k_scale, head_dim,
-                   paged.keys(block, head), [&](std::int64_t d) { return paged.key_slot(d, token); });
-        write_head(kernels, cache.values.dtype, values + (heads + kv_heads + head) * head_dim, attention.v_scale,
-                   head_dim, paged.values(block, head), [&](std::int64_t d) { return paged.value_slot(token, d); });
+        ask_for(key_places, head_dim, paged.key_size(), keys_of(row, head));
+        ask_for(value_places, head_dim, paged.value_size(), values_of(row, head));
+      }
+      float* values = qkv.row<float>(row);
+      const float* cos_sin = spec.rotary_dim > 0 ? spec.rope_cos_sin.row<const float>(paged.position(row)) : nullptr;
+      float* const row_keys = values + heads * head_dim;
+      float* const row_values = row_keys + kv_heads * head_dim;
+      prepare(values, heads, spec.q_norm, cos_sin);
+      prepare(row_keys, kv_heads, spec.k_norm, cos_sin);
+      for (std::int64_t head = 0; head < kv_heads; ++head) {
+        write_head(kernels, cache.keys.dtype, row_keys + head * head_dim, attention.k_scale, head_dim, key_places,
+                   keys_of(row, head));
+        write_head(kernels, cache.values.dtype, row_values + head * head_dim, attention.v_scale, head_dim, value_places,
+                   values_of(row, head));
       }
     }
   });

@@ -10,6 +10,12 @@
 
 namespace octet::ops::cpu {
 
+// Where a head's values lie, one after the other from the first: groups of `per`, each `outer` values behind the one
+// before, and within it `inner` from one to the next.
+struct ValuePlaces {
+  std::int64_t per, inner, outer;
+};
+
 class PagedCache {
  public:
   PagedCache(const AttentionSpec& spec, const Batch& batch, std::size_t group, KvLayer cache)
@@ -37,6 +43,17 @@ class PagedCache {
   std::int64_t value_slot(std::int64_t token, std::int64_t d) const {
     if (!value_panels_) return token * head_dim_ + d;
     return d / kPanel * kPanel * block_size_ + float_slot(value_type_, token, static_cast<int>(d % kPanel));
+  }
+
+  // Those of one token, from key_slot(0, token) and value_slot(token, 0) on.
+  ValuePlaces key_places() const {
+    if (!key_panels_) return {.per = 1, .inner = 1, .outer = block_size_};
+    const std::int64_t together = inputs_together(key_type_);
+    return {.per = together, .inner = 1, .outer = together * kPanel};
+  }
+  ValuePlaces value_places() const {
+    if (!value_panels_) return {.per = 1, .inner = 1, .outer = 1};
+    return {.per = kPanel, .inner = inputs_together(value_type_), .outer = kPanel * block_size_};
   }
 
   std::int64_t position(std::int64_t row) const { return batch_.positions.as<const std::int32_t>()[row]; }
