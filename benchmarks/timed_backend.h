@@ -78,8 +78,7 @@ class TimedBackend final : public ForwardingBackend {
   }
   void attention(ops::Stream& stream, const ops::AttentionSpec& spec, TensorView q, const ops::Batch& batch,
                  std::size_t group, ops::KvLayer cache, TensorView out) override {
-    timed(stream, q.dims[0], "attention", 0,
-          [&] { inner().attention(stream, spec, q, batch, group, cache, out); });
+    timed(stream, q.dims[0], "attention", 0, [&] { inner().attention(stream, spec, q, batch, group, cache, out); });
   }
   void silu_mul(ops::Stream& stream, TensorView gate_up, TensorView out) override {
     timed(stream, out.dims[0], "silu_mul", 0, [&] { inner().silu_mul(stream, gate_up, out); });
@@ -96,8 +95,7 @@ class TimedBackend final : public ForwardingBackend {
     }
     const ops::ExpertWeights& one = weights_of.front();
     const std::int64_t bytes = static_cast<std::int64_t>(chosen.size()) * (one.gate_up->bytes() + one.down->bytes());
-    timed(stream, in.dims[0], "experts", bytes,
-          [&] { inner().experts(stream, weights_of, in, ids, weights, out); });
+    timed(stream, in.dims[0], "experts", bytes, [&] { inner().experts(stream, weights_of, in, ids, weights, out); });
   }
   void sample(ops::Stream& stream, TensorView logits, const ops::SamplingBatch& batch) override {
     timed(stream, logits.dims[0], "sample", 0, [&] { inner().sample(stream, logits, batch); });
