@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
+#include "octet/ops/cpu/stream.h"
 #include "tests/ops/op_test.h"
 #include "tests/support/allocation_count.h"
 
@@ -253,11 +256,21 @@ TEST(Experts, PassesLeaveNoTrace) {
   }
 }
 
+// Until every thread has taken part: one that begins later takes memory for itself.
+void wait_for_threads(Machine& machine, int threads) {
+  std::atomic<int> begun = 0;
+  static_cast<cpu::CpuStream&>(*machine.stream).team().share([&](int member) {
+    ++begun;
+    while (member == 0 && begun < threads) std::this_thread::yield();
+  });
+}
+
 TEST(Experts, AllocateNothingOnceWarm) {
   Random random(6);
   for (DType type : {DType::kBF16, DType::kQ8_0}) {
     ExpertsCase test(random, {.experts = 6, .top_k = 2, .hidden = 64, .width = 64}, type, type, type, 200);
     Machine machine("auto", 3);
+    wait_for_threads(machine, 3);
     const std::vector<ExpertWeights> packed = test.pack(machine, Activations::kDefault);
     std::vector<float> out(test.in.size());
     const auto run = [&](std::int64_t rows) {
