@@ -1,13 +1,12 @@
 #include "octet/bench/html_report.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "octet/base/sha256.h"
 #include "octet/bench/compare.h"
 #include "octet/bench/html_table.h"
 #include "octet/bench/page_data.h"
@@ -44,23 +43,16 @@ constexpr Chart kCharts[] = {
      {"p50_ttft_ms", "p50_tpot_ms"}},
 };
 
-std::string hash_source(std::string_view text) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  unsigned char base64[4 * ((SHA256_DIGEST_LENGTH + 2) / 3) + 1];
-  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
-  ::EVP_EncodeBlock(base64, digest, sizeof digest);
-  return fmt::format("'sha256-{}'", reinterpret_cast<const char*>(base64));
-}
-
 std::string head(const ReportFigures& figures) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; style-src {}; "
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; style-src "
+      "'sha256-{}'; "
       "img-src data:; base-uri 'none'; form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>{}</style>\n</head>\n",
-      hash_source(report_page_script()), hash_source(report_page_style()), html_escape(figures.title),
+      sha256_base64(report_page_script()), sha256_base64(report_page_style()), html_escape(figures.title),
       report_page_style());
 }
 

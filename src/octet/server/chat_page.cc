@@ -1,10 +1,9 @@
 #include "octet/server/chat_page.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 
 #include "octet/base/check.h"
+#include "octet/base/sha256.h"
 
 namespace octet::server {
 namespace {
@@ -17,21 +16,14 @@ std::string_view between(std::string_view text, std::string_view open, std::stri
   return text.substr(start, end - start);
 }
 
-std::string hash_source(std::string_view text) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  unsigned char base64[4 * ((SHA256_DIGEST_LENGTH + 2) / 3) + 1];
-  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
-  ::EVP_EncodeBlock(base64, digest, sizeof digest);
-  return fmt::format("'sha256-{}'", reinterpret_cast<const char*>(base64));
-}
-
 std::string content_security_policy() {
   const std::string_view page = chat_page_text();
   return fmt::format(
-      "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; "
+      "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; img-src data:; base-uri "
+      "'none'; "
       "form-action 'none'; frame-ancestors 'none'",
-      hash_source(between(page, "<script type=\"module\">", "</script>")),
-      hash_source(between(page, "<style>", "</style>")));
+      sha256_base64(between(page, "<script type=\"module\">", "</script>")),
+      sha256_base64(between(page, "<style>", "</style>")));
 }
 
 }  // namespace
