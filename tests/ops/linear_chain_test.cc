@@ -12,7 +12,7 @@ using cpu::ActivationBlock;
 using cpu::kBlock;
 using cpu::kPanel;
 
-constexpr std::int64_t kRows = 9;
+constexpr std::int64_t kRows = 11;
 
 // One panel of random weights, and rows of inputs.
 struct PanelCase {
@@ -83,18 +83,30 @@ TEST(LinearChain, BlockTypesAddRecordsInOrder) {
   for (const std::string& isa : fused_sets()) {
     const cpu::Kernels& kernels = *cpu::find_kernels(isa);
     for (DType type : kBlockTypes) {
-      const PanelCase test(random, type, whole_blocks(type, 352));
-      const std::vector<ActivationBlock> blocks = quantize(kernels, test);
-      const std::vector<float> expected = block_chains(test, blocks);
+      const std::int64_t inputs = whole_blocks(type, 352);
+      const PanelCase tests[] = {{random, type, inputs}, {random, type, inputs}, {random, type, inputs}};
+      const std::vector<ActivationBlock> blocks = quantize(kernels, tests[0]);
+      std::vector<std::byte> panels;
+      std::vector<std::vector<float>> expected;
+      for (const PanelCase& test : tests) {
+        panels.insert(panels.end(), test.panel.begin(), test.panel.end());
+        expected.push_back(block_chains(test, blocks));
+      }
+      const cpu::BlockPanels together{.first = panels.data(),
+                                      .count = std::ssize(tests),
+                                      .stride = static_cast<std::int64_t>(tests[0].panel.size())};
       for (std::int64_t rows = 1; rows <= kRows; ++rows) {
         std::vector<ActivationBlock> first;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
           if (static_cast<std::int64_t>(i) % kRows < rows) first.push_back(blocks[i]);
         }
-        std::vector<float> out(static_cast<std::size_t>(rows * kPanel));
-        kernels.multiply_blocks(type, {.panel = test.panel.data()}, test.inputs, first.data(), rows, out.data());
-        EXPECT_TRUE(same_bits(out, {expected.begin(), expected.begin() + rows * kPanel}))
-            << isa << " " << dtype_info(type).name << ", " << rows << " rows";
+        std::vector<float> out(static_cast<std::size_t>(std::ssize(tests) * rows * kPanel));
+        kernels.multiply_blocks(type, together, inputs, first.data(), rows, out.data());
+        std::vector<float> wanted;
+        for (const std::vector<float>& sums : expected) {
+          wanted.insert(wanted.end(), sums.begin(), sums.begin() + rows * kPanel);
+        }
+        EXPECT_TRUE(same_bits(out, wanted)) << isa << " " << dtype_info(type).name << ", " << rows << " rows";
       }
     }
   }

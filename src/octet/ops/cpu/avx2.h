@@ -14,7 +14,7 @@ void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t cou
 void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
               std::int64_t acc_stride);
 void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride);
-void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc);
 
 // The panel of sixteen whole rows, as pack_panel_plain() writes it; false for types that it does not know.

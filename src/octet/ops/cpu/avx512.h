@@ -7,7 +7,7 @@ namespace octet::ops::cpu::avx512 {
 
 void multiply(const FloatPanels& panels, const float* in, std::int64_t in_stride, std::int64_t rows, float* acc,
               std::int64_t acc_stride);
-void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc);
 
 }  // namespace octet::ops::cpu::avx512

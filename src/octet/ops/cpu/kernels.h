@@ -35,9 +35,9 @@ struct Kernels {
   // One row of `inputs` values as integers of at most `limit` in size; block b goes to out[b * out_stride], the last
   // one filled up with zeros.
   void (*quantize)(const float* in, std::int64_t inputs, int limit, ActivationBlock* out, std::int64_t out_stride);
-  // acc[r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in: [blocks]
-  // [rows], within the type's limit.
-  void (*multiply_blocks)(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+  // acc[panel][r][lane] = sum over blocks of scales times the exact integer sum of a block, in ascending order. in:
+  // [blocks][rows], within the type's limit.
+  void (*multiply_blocks)(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                           std::int64_t rows, float* acc);
 
   // ---- element-wise, over one row

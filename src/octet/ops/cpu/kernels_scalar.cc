@@ -132,14 +132,17 @@ void add_record(const BlockPanel& format, const WideRecord& weights, const Activ
   }
 }
 
-void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc) {
   const BlockPanel format = block_panel(type);
-  std::memset(acc, 0, static_cast<std::size_t>(rows * kPanel) * sizeof(float));
-  for (std::int64_t block = 0; block < records_of(inputs); ++block) {
-    const WideRecord weights(format, PanelRecord<const std::byte>(format, panel.panel, block));
-    for (std::int64_t row = 0; row < rows; ++row) {
-      add_record(format, weights, in[block * rows + row], acc + row * kPanel);
+  std::memset(acc, 0, static_cast<std::size_t>(panels.count * rows * kPanel) * sizeof(float));
+  for (std::int64_t i = 0; i < panels.count; ++i, acc += rows * kPanel) {
+    const std::byte* panel = panels.first + i * panels.stride;
+    for (std::int64_t block = 0; block < records_of(inputs); ++block) {
+      const WideRecord weights(format, PanelRecord<const std::byte>(format, panel, block));
+      for (std::int64_t row = 0; row < rows; ++row) {
+        add_record(format, weights, in[block * rows + row], acc + row * kPanel);
+      }
     }
   }
 }

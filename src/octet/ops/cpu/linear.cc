@@ -39,9 +39,9 @@ void run_panels(const Chunk& chunk, std::int64_t begin, std::int64_t end, float*
   float* sums = scratch + kProductFloats;
   for (const PackedLinear::Segment& segment : chunk.weight.segments()) {
     const std::int64_t last = std::min(end - segment.first_panel, segment.panels);
-    const std::int64_t at_once = segment.integer ? 1 : kRunPanels;
-    for (std::int64_t panel = std::max<std::int64_t>(begin - segment.first_panel, 0); panel < last; panel += at_once) {
-      const std::int64_t count = std::min(at_once, last - panel);
+    for (std::int64_t panel = std::max<std::int64_t>(begin - segment.first_panel, 0); panel < last;
+         panel += kRunPanels) {
+      const std::int64_t count = std::min(kRunPanels, last - panel);
       multiply_panels(chunk.kernels, segment, chunk.weight.inputs(), chunk.rows, panel, count, nullptr, scratch, sums);
       for (std::int64_t i = 0; i < count; ++i) {
         store(chunk, segment.first_output + (panel + i) * kPanel, segment.outputs_of(panel + i),

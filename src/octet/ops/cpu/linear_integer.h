@@ -3,7 +3,8 @@
 // multiply-adds. Included by one file per instruction set, which defines V:
 //   Ints, Floats   vectors of V::kLanes 32-bit lanes
 //   dot(sum, codes, values)   sum + the products of 16-bit pairs
-//   kChains   chains of sums that a tile of rows keeps for each output
+//   kAtOnce   panels that a tile of rows meets side by side
+//   kChains   chains of sums that a small tile keeps for each output
 // and the loads and conversions below by their names. No standard header may come in: the linker could keep one file's
 // copy of an inline function for the whole program.
 #pragma once
@@ -16,6 +17,7 @@ using Record = PanelRecord<const std::byte>;
 constexpr int kDirectRows = 4;  // up to so many rows share a record's codes in registers; more go over memory
 constexpr int kTile = 6;        // rows that then meet it at once
 constexpr int kFewTiles = 5;    // up to so many tiles of rows need memory asked for ahead
+constexpr int kChainsHide = 8;  // sums on their way that hide the latency of a multiply-add
 
 template <typename V>
 constexpr int kVectors = kPanel / V::kLanes;  // of a panel's 16 lanes
@@ -163,11 +165,45 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 
 // Asks for lines of memory twice: into the second cache early, and into the first, whose lines on their way are few,
 // when they can come quickly.
+constexpr std::int64_t kNear = 2048, kFar = 16384;  // bytes
+
+// What is read `bytes` after each byte of panel `index`, where kAtOnce panels are read side by side.
+template <int kAtOnce>
+class Later {
+ public:
+  Later() = default;
+  OCTET_PANEL_INLINE Later(const BlockPanels& panels, std::int64_t index, std::int64_t bytes) {
+    const std::int64_t turns = bytes / kAtOnce / panels.stride, rest = bytes / kAtOnce % panels.stride;
+    at_ = panels.address((index + turns * kAtOnce) * panels.stride + rest);
+    left_ = panels.stride - rest;
+    then_ = panels.address((index + (turns + 1) * kAtOnce) * panels.stride);
+  }
+  OCTET_PANEL_INLINE std::uintptr_t of(std::int64_t byte) const {
+    return (byte < left_ ? at_ : then_) + static_cast<std::uintptr_t>(byte < left_ ? byte : byte - left_);
+  }
+
+ private:
+  std::uintptr_t at_ = 0, then_ = 0;
+  std::int64_t left_ = 0;
+};
+
+// A panel on its way through a kernel.
+template <int kAtOnce>
+struct PanelReads {
+  const std::byte* panel = nullptr;
+  Later<kAtOnce> near, far;
+
+  PanelReads() = default;
+  OCTET_PANEL_INLINE PanelReads(const BlockPanels& panels, std::int64_t index)
+      : panel(panels.first + index * panels.stride), near(panels, index, kNear), far(panels, index, kFar) {}
+};
+
 struct Ahead {
   std::uintptr_t near, far;
 
-  OCTET_PANEL_INLINE Ahead(const PanelReads& reads, const Record& record)
-      : near(reads.near.after(record.codes - reads.panel)), far(reads.far.after(record.codes - reads.panel)) {}
+  template <int kAtOnce>
+  OCTET_PANEL_INLINE Ahead(const PanelReads<kAtOnce>& reads, const Record& record)
+      : near(reads.near.of(record.codes - reads.panel)), far(reads.far.of(record.codes - reads.panel)) {}
 
   OCTET_PANEL_INLINE void ask(int offset) const {
     __builtin_prefetch(reinterpret_cast<const void*>(far + static_cast<std::uintptr_t>(offset)), 0, 2);
@@ -236,7 +272,7 @@ struct DirectSums {
 };
 
 template <typename V, DType kType, int kRows>
-void few_rows(const PanelReads& reads, std::int64_t inputs, const ActivationBlock* in, float* acc) {
+void few_rows_of(const PanelReads<1>& reads, std::int64_t inputs, const ActivationBlock* in, float* acc) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kSplits = kFormat.splits();
   typename V::Floats totals[kRows][kVectors<V>];
@@ -266,6 +302,13 @@ void few_rows(const PanelReads& reads, std::int64_t inputs, const ActivationBloc
   }
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors<V>; ++v) V::store(acc + r * kPanel + v * V::kLanes, totals[r][v]);
+  }
+}
+
+template <typename V, DType kType, int kRows>
+void few_rows(const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in, float* acc) {
+  for (std::int64_t i = 0; i < panels.count; ++i) {
+    few_rows_of<V, kType, kRows>(PanelReads<1>(panels, i), inputs, in, acc + i * kRows * kPanel);
   }
 }
 
@@ -305,83 +348,93 @@ OCTET_PANEL_INLINE void widen_record(const Record& record, WideRecord<V>& out) {
   }
 }
 
-// Sums of a row are kept in V::kChains parts, so that multiply-adds need not wait for one another.
-template <typename V, int kSplits, bool kMinimum, int kRows>
-void tile_times_record(const WideRecord<V>& weights, const ActivationBlock* in, float* acc) {
-  constexpr int kOf = kVectors<V>;
-  typename V::Ints sums[kRows][kOf][kSplits];
+// One record of each of kAtOnce panels; the sums of a panel's rows lie acc_stride behind those of the one before.
+// Where the sums of a tile are few, they are kept in parts, so that multiply-adds need not wait for one another.
+template <typename V, int kSplits, bool kMinimum, int kAtOnce, int kRows>
+void tile_times_records(const WideRecord<V>* weights, const ActivationBlock* in, float* acc, std::int64_t acc_stride) {
+  constexpr int kOf = kVectors<V>, kSums = kAtOnce * kOf;
+  constexpr int kChains = kRows * kSums < kChainsHide ? V::kChains : 1;
+  typename V::Ints sums[kRows][kSums][kSplits];
   for (int split = 0; split < kSplits; ++split) {
     constexpr int kCount = kPairs / kSplits;
-    typename V::Ints parts[V::kChains][kRows][kOf];
-    for (int chain = 0; chain < V::kChains; ++chain) {
+    typename V::Ints parts[kChains][kRows][kSums];
+    for (int chain = 0; chain < kChains; ++chain) {
       for (int r = 0; r < kRows; ++r) {
-        for (int v = 0; v < kOf; ++v) parts[chain][r][v] = V::all(0);
+        for (int v = 0; v < kSums; ++v) parts[chain][r][v] = V::all(0);
       }
     }
-    for (int pair = split * kCount; pair < (split + 1) * kCount; pair += V::kChains) {
-      for (int chain = 0; chain < V::kChains; ++chain) {
+    for (int pair = split * kCount; pair < (split + 1) * kCount; pair += kChains) {
+      for (int chain = 0; chain < kChains; ++chain) {
         for (int r = 0; r < kRows; ++r) {
           const typename V::Ints values = pair_of<V>(in[r], pair + chain);
-          for (int v = 0; v < kOf; ++v) {
-            parts[chain][r][v] = V::dot(parts[chain][r][v], weights.codes[pair + chain][v], values);
+          for (int v = 0; v < kSums; ++v) {
+            parts[chain][r][v] = V::dot(parts[chain][r][v], weights[v / kOf].codes[pair + chain][v % kOf], values);
           }
         }
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kOf; ++v) {
+      for (int v = 0; v < kSums; ++v) {
         sums[r][v][split] = parts[0][r][v];
-        for (int chain = 1; chain < V::kChains; ++chain) {
+        for (int chain = 1; chain < kChains; ++chain) {
           sums[r][v][split] = V::sum(sums[r][v][split], parts[chain][r][v]);
         }
       }
     }
   }
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kOf; ++v) {
-      float* at = acc + r * kPanel + v * V::kLanes;
-      V::store(at, add_record<V, kSplits, kMinimum>(sums[r][v], weights.scales[v], weights.minima[v], in[r],
+    for (int v = 0; v < kSums; ++v) {
+      const WideRecord<V>& record = weights[v / kOf];
+      float* at = acc + v / kOf * acc_stride + r * kPanel + v % kOf * V::kLanes;
+      V::store(at, add_record<V, kSplits, kMinimum>(sums[r][v], record.scales[v % kOf], record.minima[v % kOf], in[r],
                                                     V::load_floats(at)));
     }
   }
 }
 
-template <typename V, DType kType>
-void many_rows(const PanelReads& reads, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows, float* acc) {
+// kAtOnce panels from `index` on.
+template <typename V, DType kType, int kAtOnce>
+void many_rows_of(const BlockPanels& panels, std::int64_t index, std::int64_t inputs, const ActivationBlock* in,
+                  std::int64_t rows, float* acc) {
   constexpr BlockPanel kFormat = block_panel(kType);
   constexpr int kSplits = kFormat.splits();
   constexpr bool kMinimum = kFormat.has_minimum();
-  for (std::int64_t i = 0; i < rows * kPanel; i += V::kLanes) V::store(acc + i, V::all(0.0f));
-  WideRecord<V> weights;
+  const std::int64_t acc_stride = rows * kPanel;
+  for (std::int64_t i = 0; i < kAtOnce * acc_stride; i += V::kLanes) V::store(acc + i, V::all(0.0f));
+  WideRecord<V> weights[kAtOnce];
+  PanelReads<kAtOnce> reads[kAtOnce];
+  for (int i = 0; i < kAtOnce; ++i) reads[i] = PanelReads<kAtOnce>(panels, index + i);
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += rows) {
-    const Record record(kFormat, reads.panel, block);
-    // More rows take so long that the processor's own prefetching keeps up.
-    if (rows < kFewTiles * kTile) {
-      const Ahead ahead(reads, record);
-      for (int line = 0; line < kFormat.record_bytes(); line += 64) ahead.ask(line);
+    for (int i = 0; i < kAtOnce; ++i) {
+      const Record record(kFormat, reads[i].panel, block);
+      // More rows take so long that the processor's own prefetching keeps up.
+      if (rows < kFewTiles * kTile) {
+        const Ahead ahead(reads[i], record);
+        for (int line = 0; line < kFormat.record_bytes(); line += 64) ahead.ask(line);
+      }
+      widen_record<V, kType>(record, weights[i]);
     }
-    widen_record<V, kType>(record, weights);
     std::int64_t row = 0;
     for (; row + kTile <= rows; row += kTile) {
-      tile_times_record<V, kSplits, kMinimum, kTile>(weights, in + row, acc + row * kPanel);
+      tile_times_records<V, kSplits, kMinimum, kAtOnce, kTile>(weights, in + row, acc + row * kPanel, acc_stride);
     }
     const ActivationBlock* rest = in + row;
     float* to = acc + row * kPanel;
     switch (rows - row) {
       case 5:
-        tile_times_record<V, kSplits, kMinimum, 5>(weights, rest, to);
+        tile_times_records<V, kSplits, kMinimum, kAtOnce, 5>(weights, rest, to, acc_stride);
         break;
       case 4:
-        tile_times_record<V, kSplits, kMinimum, 4>(weights, rest, to);
+        tile_times_records<V, kSplits, kMinimum, kAtOnce, 4>(weights, rest, to, acc_stride);
         break;
       case 3:
-        tile_times_record<V, kSplits, kMinimum, 3>(weights, rest, to);
+        tile_times_records<V, kSplits, kMinimum, kAtOnce, 3>(weights, rest, to, acc_stride);
         break;
       case 2:
-        tile_times_record<V, kSplits, kMinimum, 2>(weights, rest, to);
+        tile_times_records<V, kSplits, kMinimum, kAtOnce, 2>(weights, rest, to, acc_stride);
         break;
       case 1:
-        tile_times_record<V, kSplits, kMinimum, 1>(weights, rest, to);
+        tile_times_records<V, kSplits, kMinimum, kAtOnce, 1>(weights, rest, to, acc_stride);
         break;
       default:
         break;
@@ -389,23 +442,33 @@ void many_rows(const PanelReads& reads, std::int64_t inputs, const ActivationBlo
   }
 }
 
+template <typename V, DType kType>
+void many_rows(const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+               float* acc) {
+  std::int64_t i = 0;
+  for (; i + V::kAtOnce <= panels.count; i += V::kAtOnce) {
+    many_rows_of<V, kType, V::kAtOnce>(panels, i, inputs, in, rows, acc + i * rows * kPanel);
+  }
+  for (; i < panels.count; ++i) many_rows_of<V, kType, 1>(panels, i, inputs, in, rows, acc + i * rows * kPanel);
+}
+
 // ---- the kernels (kernels.h) of one type
 
 template <typename V, DType kType>
-void multiply_blocks(const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+void multiply_blocks(const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
                      float* acc) {
   static_assert(kDirectRows == 4 && kTile == 6);
   switch (rows) {
     case 1:
-      return few_rows<V, kType, 1>(panel, inputs, in, acc);
+      return few_rows<V, kType, 1>(panels, inputs, in, acc);
     case 2:
-      return few_rows<V, kType, 2>(panel, inputs, in, acc);
+      return few_rows<V, kType, 2>(panels, inputs, in, acc);
     case 3:
-      return few_rows<V, kType, 3>(panel, inputs, in, acc);
+      return few_rows<V, kType, 3>(panels, inputs, in, acc);
     case 4:
-      return few_rows<V, kType, 4>(panel, inputs, in, acc);
+      return few_rows<V, kType, 4>(panels, inputs, in, acc);
     default:
-      return many_rows<V, kType>(panel, inputs, in, rows, acc);
+      return many_rows<V, kType>(panels, inputs, in, rows, acc);
   }
 }
 
@@ -445,7 +508,7 @@ void unpack_e4m3(const std::byte* panel, std::int64_t k, std::int64_t count, flo
 
 // Both kernels of a type that has a panel of records.
 struct TypeKernels {
-  void (*multiply_blocks)(const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
+  void (*multiply_blocks)(const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in, std::int64_t rows,
                           float* acc);
   void (*unpack)(const std::byte* panel, std::int64_t k, std::int64_t count, float* out);
 };

@@ -11,6 +11,7 @@ struct Vector {
   using Ints = __m256i;
   using Floats = __m256;
   static constexpr int kLanes = 8;
+  static constexpr int kAtOnce = 1;
   static constexpr int kChains = 1;  // sixteen registers hold no more
 
   static __m128i load_half(const std::byte* from, int v) {
@@ -151,9 +152,9 @@ void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* 
                         [limit](const float* values, ActivationBlock& block) { quantize_block(values, limit, block); });
 }
 
-void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc) {
-  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
+  integer::kernels_of<Vector>(type).multiply_blocks(panels, inputs, in, rows, acc);
 }
 
 void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {

@@ -16,7 +16,8 @@ struct Vector {
   using Ints = __m512i;
   using Floats = __m512;
   static constexpr int kLanes = 16;
-  static constexpr int kChains = 2;  // six rows in one chain each would wait for every sum
+  static constexpr int kAtOnce = 2;  // a row's values, once loaded, meet two panels: loads are as few as multiply-adds
+  static constexpr int kChains = 2;
 
   static __m256i load_half(const std::byte* from, int v) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + v);
@@ -89,9 +90,9 @@ struct Vector {
 
 }  // namespace
 
-void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc) {
-  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
+  integer::kernels_of<Vector>(type).multiply_blocks(panels, inputs, in, rows, acc);
 }
 
 }  // namespace octet::ops::cpu::avx512

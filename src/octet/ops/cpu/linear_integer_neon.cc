@@ -13,6 +13,7 @@ struct Vector {
   using Ints = int32x4_t;
   using Floats = float32x4_t;
   static constexpr int kLanes = 4;
+  static constexpr int kAtOnce = 1;
   static constexpr int kChains = 1;  // four vectors of a panel are sums enough on their way
 
   static int16x8_t in_words(Ints a) { return vreinterpretq_s16_s32(a); }
@@ -153,9 +154,9 @@ void quantize(const float* in, std::int64_t inputs, int limit, ActivationBlock* 
                         [limit](const float* values, ActivationBlock& block) { quantize_block(values, limit, block); });
 }
 
-void multiply_blocks(DType type, const PanelReads& panel, std::int64_t inputs, const ActivationBlock* in,
+void multiply_blocks(DType type, const BlockPanels& panels, std::int64_t inputs, const ActivationBlock* in,
                      std::int64_t rows, float* acc) {
-  integer::kernels_of<Vector>(type).multiply_blocks(panel, inputs, in, rows, acc);
+  integer::kernels_of<Vector>(type).multiply_blocks(panels, inputs, in, rows, acc);
 }
 
 void unpack(DType type, const std::byte* panel, std::int64_t k, std::int64_t count, float* out) {

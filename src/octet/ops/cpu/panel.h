@@ -190,24 +190,19 @@ struct FloatPanels {
   const FloatRun* runs = nullptr;  // and `ahead` more, only to be asked for; any address
 };
 
-// Memory in the order in which it is read: `left` bytes at `at`, then those at `then`. Addresses are numbers on the
-// way, since they are only asked for and may lie outside of anything.
-struct ReadOrder {
-  const std::byte* at = nullptr;
-  std::int64_t left = 0;
-  const std::byte* then = nullptr;
+// Panels of a block type, one behind the other, and where what is read after them begins, for a kernel to ask for in
+// time: any address, null: behind the last. Addresses are numbers on the way, since they may lie outside of anything.
+struct BlockPanels {
+  const std::byte* first = nullptr;
+  std::int64_t count = 1;
+  std::int64_t stride = 0;  // bytes
+  const std::byte* next = nullptr;
 
-  OCTET_PANEL_INLINE std::uintptr_t after(std::int64_t bytes) const {
-    const std::byte* from = bytes < left ? at : then;
-    return reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(bytes < left ? bytes : bytes - left);
+  OCTET_PANEL_INLINE std::uintptr_t address(std::int64_t at) const {
+    const bool within = next == nullptr || at < count * stride;
+    return reinterpret_cast<std::uintptr_t>(within ? first : next) +
+           static_cast<std::uintptr_t>(within ? at : at - count * stride);
   }
-};
-
-// A panel of a block type, and what is read a little and a good deal later than its first byte, for a kernel to ask for
-// while it reads the panel; any address.
-struct PanelReads {
-  const std::byte* panel = nullptr;
-  ReadOrder near, far;
 };
 
 // Where the parts of one record of a block type's panel lie; Byte is std::byte or const std::byte.

@@ -6,9 +6,8 @@
 namespace octet::ops::cpu {
 namespace {
 
-constexpr std::int64_t kFewRows = 12;      // rows whose sums stay in registers from the first input to the last
-constexpr std::int64_t kAhead = 2048;      // bytes by which memory is asked for, into the first cache
-constexpr std::int64_t kFarAhead = 16384;  // and into the second
+constexpr std::int64_t kFewRows = 12;  // rows whose sums stay in registers from the first input to the last
+constexpr std::int64_t kAhead = 2048;  // bytes by which memory is asked for
 
 // A product on its way through one segment.
 struct Product {
@@ -71,29 +70,18 @@ void part_panels(const float* joined, std::int64_t rows, std::int64_t count, flo
   }
 }
 
-ReadOrder later(const ReadOrder& order, std::int64_t bytes) {
-  if (bytes < order.left) return {.at = order.at + bytes, .left = order.left - bytes, .then = order.then};
-  return {.at = nullptr, .left = 0, .then = reinterpret_cast<const std::byte*>(order.after(bytes))};
-}
-
 }  // namespace
 
 void multiply_panels(const Kernels& kernels, const PackedLinear::Segment& segment, std::int64_t inputs,
                      const PanelRows& rows, std::int64_t first, std::int64_t count, const std::byte* next,
                      float* scratch, float* sums) {
-  const std::int64_t panel_sums = rows.rows * kPanel;
   if (segment.integer) {
-    const std::byte* end = segment.panel(first + count);
-    for (std::int64_t i = 0; i < count; ++i, sums += panel_sums) {
-      const std::byte* panel = segment.panel(first + i);
-      const ReadOrder order{.at = panel, .left = end - panel, .then = next == nullptr ? end : next};
-      kernels.multiply_blocks(segment.type,
-                              {.panel = panel, .near = later(order, kAhead), .far = later(order, kFarAhead)}, inputs,
-                              rows.quantized[activation_kind(segment.type)], rows.rows, sums);
-    }
-    return;
+    return kernels.multiply_blocks(
+        segment.type, {.first = segment.panel(first), .count = count, .stride = segment.panel_bytes, .next = next},
+        inputs, rows.quantized[activation_kind(segment.type)], rows.rows, sums);
   }
   const Product product{kernels, segment, inputs, rows};
+  const std::int64_t panel_sums = rows.rows * kPanel;
   float* joined = scratch + kUnpacked * kRunPanels * kPanel;
   for (std::int64_t i = 0; i < count; i += kRunPanels, sums += kRunPanels * panel_sums) {
     const std::int64_t panels = std::min(kRunPanels, count - i);
