@@ -16,7 +16,6 @@ using Record = PanelRecord<const std::byte>;
 
 constexpr int kDirectRows = 4;  // up to so many rows share a record's codes in registers; more go over memory
 constexpr int kTile = 6;        // rows that then meet it at once
-constexpr int kFewTiles = 5;    // up to so many tiles of rows need memory asked for ahead
 constexpr int kChainsHide = 8;  // sums on their way that hide the latency of a multiply-add
 
 template <typename V>
@@ -407,11 +406,8 @@ void many_rows_of(const BlockPanels& panels, std::int64_t index, std::int64_t in
   for (std::int64_t block = 0; block < records_of(inputs); ++block, in += rows) {
     for (int i = 0; i < kAtOnce; ++i) {
       const Record record(kFormat, reads[i].panel, block);
-      // More rows take so long that the processor's own prefetching keeps up.
-      if (rows < kFewTiles * kTile) {
-        const Ahead ahead(reads[i], record);
-        for (int line = 0; line < kFormat.record_bytes(); line += 64) ahead.ask(line);
-      }
+      const Ahead ahead(reads[i], record);
+      for (int line = 0; line < kFormat.record_bytes(); line += 64) ahead.ask(line);
       widen_record<V, kType>(record, weights[i]);
     }
     std::int64_t row = 0;
