@@ -12,6 +12,7 @@ namespace octet::ops::cpu {
 
 struct Kernels {
   std::string_view isa;
+  ReadAhead read_ahead = {};  // that suits the processor
 
   // ---- at load: the panel of 16 stored rows (panel_pack.h); false for types that this set does not know. Null in
   // the scalar set and in that of NEON.

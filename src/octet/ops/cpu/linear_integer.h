@@ -162,10 +162,6 @@ OCTET_PANEL_INLINE typename V::Floats add_record(const typename V::Ints* sums, c
 
 // ---- few rows: codes go from the panel into registers
 
-// Asks for lines of memory twice: into the second cache early, and into the first, whose lines on their way are few,
-// when they can come quickly.
-constexpr std::int64_t kNear = 2048, kFar = 16384;  // bytes
-
 // What is read `bytes` after each byte of panel `index`, where kAtOnce panels are read side by side.
 template <int kAtOnce>
 class Later {
@@ -194,9 +190,13 @@ struct PanelReads {
 
   PanelReads() = default;
   OCTET_PANEL_INLINE PanelReads(const BlockPanels& panels, std::int64_t index)
-      : panel(panels.first + index * panels.stride), near(panels, index, kNear), far(panels, index, kFar) {}
+      : panel(panels.first + index * panels.stride),
+        near(panels, index, panels.read_ahead.near),
+        far(panels, index, panels.read_ahead.far) {}
 };
 
+// Asks for lines of memory twice: into the second cache early, and into the first, whose lines on their way are few,
+// when they can come quickly.
 struct Ahead {
   std::uintptr_t near, far;
 

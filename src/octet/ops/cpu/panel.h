@@ -190,6 +190,12 @@ struct FloatPanels {
   const FloatRun* runs = nullptr;  // and `ahead` more, only to be asked for; any address
 };
 
+// Bytes by which integer kernels ask for weights before they read them; no result depends on it.
+struct ReadAhead {
+  std::int64_t near = 2048;  // into the first cache
+  std::int64_t far = 16384;  // into the second
+};
+
 // Panels of a block type, one behind the other, and where what is read after them begins, for a kernel to ask for in
 // time: any address, null: behind the last. Addresses are numbers on the way, since they may lie outside of anything.
 struct BlockPanels {
@@ -197,6 +203,7 @@ struct BlockPanels {
   std::int64_t count = 1;
   std::int64_t stride = 0;  // bytes
   const std::byte* next = nullptr;
+  ReadAhead read_ahead = {};
 
   OCTET_PANEL_INLINE std::uintptr_t address(std::int64_t at) const {
     const bool within = next == nullptr || at < count * stride;

@@ -6,8 +6,8 @@
 namespace octet::ops::cpu {
 namespace {
 
-constexpr std::int64_t kFewRows = 12;  // rows whose sums stay in registers from the first input to the last
 constexpr std::int64_t kAhead = 2048;  // bytes by which memory is asked for
+constexpr std::int64_t kFewRows = 12;  // rows whose sums stay in registers from the first input to the last
 
 // A product on its way through one segment.
 struct Product {
@@ -76,9 +76,13 @@ void multiply_panels(const Kernels& kernels, const PackedLinear::Segment& segmen
                      const PanelRows& rows, std::int64_t first, std::int64_t count, const std::byte* next,
                      float* scratch, float* sums) {
   if (segment.integer) {
-    return kernels.multiply_blocks(
-        segment.type, {.first = segment.panel(first), .count = count, .stride = segment.panel_bytes, .next = next},
-        inputs, rows.quantized[activation_kind(segment.type)], rows.rows, sums);
+    return kernels.multiply_blocks(segment.type,
+                                   {.first = segment.panel(first),
+                                    .count = count,
+                                    .stride = segment.panel_bytes,
+                                    .next = next,
+                                    .read_ahead = kernels.read_ahead},
+                                   inputs, rows.quantized[activation_kind(segment.type)], rows.rows, sums);
   }
   const Product product{kernels, segment, inputs, rows};
   const std::int64_t panel_sums = rows.rows * kPanel;
